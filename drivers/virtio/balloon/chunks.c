@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Chunks: where the balloon's memory comes from and goes to.
+ *
+ * Blocks of a pageblock and more stay whole. They come from non-movable
+ * allocation, because nothing can move them, and fragment nothing, because
+ * they are whole pageblocks. Smaller blocks are only a quick way to many
+ * single pages: they are split at once, and compaction can move the pieces.
+ *
+ * Blocks are tried without reclaim or compaction. Single pages may reclaim.
+ *
+ * Copyright (C) the project's developers
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+
+#include "balloon.h"
+#include "policy.h"
+
+#define VB_GFP_QUICK	(__GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC)
+
+/* Off the movable list, a chunk's first page tells its order. */
+static unsigned int vb_chunk_order(const struct page *page)
+{
+	return page_private(page);
+}
+
+/**
+ * vb_chunk_pages() - size of a chunk
+ * @page: first page of a chunk that is not on the movable list
+ *
+ * Return: guest pages.
+ */
+unsigned long vb_chunk_pages(const struct page *page)
+{
+	return 1ul << vb_chunk_order(page);
+}
+
+/* Where the pageblock's size is a variable, modules do not get to see it. */
+static bool vb_order_is_large(unsigned int order)
+{
+#ifdef CONFIG_HUGETLB_PAGE_SIZE_VARIABLE
+	return order >= MAX_PAGE_ORDER;
+#else
+	return order >= pageblock_order;
+#endif
+}
+
+/**
+ * vb_chunk_mark() - a chunk's pages have no content that anybody wants
+ * @page: the chunk
+ *
+ * Until vb_chunks_free(), kdump and hibernation leave every page of it out.
+ */
+void vb_chunk_mark(struct page *page)
+{
+	unsigned long i, nr_pages = vb_chunk_pages(page);
+
+	for (i = 0; i < nr_pages; i++)
+		__SetPageOffline(page + i);
+}
+
+/**
+ * vb_chunk_split() - make single pages of a chunk
+ * @page: the chunk, on no list
+ * @chunks: they go to the end of this list
+ */
+void vb_chunk_split(struct page *page, struct list_head *chunks)
+{
+	unsigned int order = vb_chunk_order(page);
+	unsigned long i;
+
+	split_page(page, order);
+	for (i = 0; i < 1ul << order; i++) {
+		set_page_private(page + i, 0);
+		list_add_tail(&page[i].lru, chunks);
+	}
+}
+
+static struct page *vb_block_alloc(unsigned int order)
+{
+	gfp_t gfp = balloon_mapping_gfp_mask();
+
+	if (!order)
+		return balloon_page_alloc();
+	if (vb_order_is_large(order))
+		gfp &= ~__GFP_MOVABLE;
+	return alloc_pages((gfp & ~__GFP_RECLAIM) | VB_GFP_QUICK, order);
+}
+
+/**
+ * vb_chunks_alloc() - get memory for the balloon
+ * @vb: the balloon; vb->alloc_order falls when larger blocks have run out
+ * @chunks: where new chunks go, in state held but not counted yet
+ * @nr_pages: guest pages wanted
+ *
+ * Context: process context, may sleep, no lock held.
+ * Stops early when the host has changed its mind: reclaim can take long.
+ *
+ * Return: guest pages that were had, up to @nr_pages; 0 when there is nothing
+ * that the guest can spare.
+ */
+unsigned long vb_chunks_alloc(struct vb *vb, struct list_head *chunks,
+			      unsigned long nr_pages)
+{
+	unsigned long got = 0;
+
+	while (got < nr_pages && !(got && vb_mind_changed(vb))) {
+		unsigned int order = vb_pick_order(nr_pages - got,
+						   vb->alloc_order);
+		struct page *page = vb_block_alloc(order);
+
+		if (!page && !order)
+			break;
+		if (!page) {
+			vb->alloc_order = order - 1;
+			continue;
+		}
+		if (!vb_pfn_fits(page_to_pfn(page), 1ul << order)) {
+			__free_pages(page, order);
+			break;
+		}
+		set_page_private(page, order);
+		vb_chunk_mark(page);
+		if (order && !vb_order_is_large(order))
+			vb_chunk_split(page, chunks);
+		else
+			list_add_tail(&page->lru, chunks);
+		got += 1ul << order;
+	}
+	return got;
+}
+
+/**
+ * vb_chunks_free() - give chunks back to the page allocator
+ * @chunks: chunks that nobody else knows of any more
+ */
+void vb_chunks_free(struct list_head *chunks)
+{
+	struct page *page, *next;
+	unsigned int order;
+	unsigned long i;
+
+	list_for_each_entry_safe(page, next, chunks, lru) {
+		order = vb_chunk_order(page);
+		list_del(&page->lru);
+		set_page_private(page, 0);
+		for (i = 0; i < 1ul << order; i++)
+			__ClearPageOffline(page + i);
+		__free_pages(page, order);
+	}
+}
+
+/* Compaction may hold the page lock for a moment: then the page stays put. */
+static bool vb_page_make_movable(struct vb *vb, struct page *page)
+{
+	unsigned long flags;
+
+	if (!IS_ENABLED(CONFIG_BALLOON_COMPACTION) || !trylock_page(page))
+		return false;
+	spin_lock_irqsave(&vb->bdi.pages_lock, flags);
+	balloon_page_insert(&vb->bdi, page);
+	spin_unlock_irqrestore(&vb->bdi.pages_lock, flags);
+	unlock_page(page);
+	return true;
+}
+
+/**
+ * vb_chunk_insert() - put a chunk on the list that its kind of inflated has
+ * @vb: the balloon, locked
+ * @page: the chunk
+ */
+void vb_chunk_insert(struct vb *vb, struct page *page)
+{
+	lockdep_assert_held(&vb->lock);
+
+	if (vb_chunk_order(page))
+		list_add(&page->lru, &vb->large);
+	else if (!vb_page_make_movable(vb, page))
+		list_add(&page->lru, &vb->fixed);
+}
+
+static struct page *vb_movable_remove(struct vb *vb)
+{
+	struct page *page, *found = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&vb->bdi.pages_lock, flags);
+	list_for_each_entry(page, &vb->bdi.pages, lru) {
+		if (!trylock_page(page))
+			continue;
+		list_del(&page->lru);
+		balloon_page_finalize(page);
+		vb_chunk_mark(page);
+		unlock_page(page);
+		found = page;
+		break;
+	}
+	spin_unlock_irqrestore(&vb->bdi.pages_lock, flags);
+	return found;
+}
+
+static struct page *vb_list_pop(struct list_head *chunks)
+{
+	struct page *page = list_first_entry_or_null(chunks, struct page, lru);
+
+	if (page)
+		list_del(&page->lru);
+	return page;
+}
+
+/**
+ * vb_chunk_remove() - take an inflated chunk off its list
+ * @vb: the balloon, locked
+ * @nr_pages: the chunk may have so many pages at most, at least 1
+ *
+ * Large chunks go first: they are quickest to give back and most useful to the
+ * guest. One that is too large goes to pieces only when no single page is left.
+ *
+ * Return: the chunk, no longer counted as inflated, or NULL if there is none;
+ * pages that compaction moves right now are not there for anybody.
+ */
+struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages)
+{
+	struct page *page;
+	LIST_HEAD(pieces);
+
+	lockdep_assert_held(&vb->lock);
+
+	page = list_first_entry_or_null(&vb->large, struct page, lru);
+	if (page && vb_chunk_pages(page) <= nr_pages)
+		return vb_list_pop(&vb->large);
+
+	page = vb_list_pop(&vb->fixed);
+	if (!page)
+		page = vb_movable_remove(vb);
+	if (page)
+		return page;
+
+	page = vb_list_pop(&vb->large);
+	if (!page)
+		return NULL;
+	vb_chunk_split(page, &pieces);
+	page = vb_list_pop(&pieces);
+	while (!list_empty(&pieces))
+		vb_chunk_insert(vb, vb_list_pop(&pieces));
+	return page;
+}
+
+/* Without deflate on OOM, MemTotal is what the guest can really have. */
+static void vb_adjust_managed(struct vb *vb, struct page *page, long nr_pages)
+{
+	if (!virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_DEFLATE_ON_OOM))
+		adjust_managed_page_count(page, nr_pages);
+}
+
+/**
+ * vb_account_enter() - a chunk becomes the host's
+ * @vb: the balloon, locked
+ * @page: the chunk
+ * @migration: it takes another one's place
+ */
+void vb_account_enter(struct vb *vb, struct page *page, bool migration)
+{
+	unsigned long nr_pages = vb_chunk_pages(page);
+
+	vb->nr[VB_INFLATED] += nr_pages;
+	vb_adjust_managed(vb, page, -(long)nr_pages);
+	if (!migration)
+		count_vm_events(BALLOON_INFLATE, nr_pages);
+}
+
+/**
+ * vb_account_leave() - a chunk is taken from what the host has
+ * @vb: the balloon, locked
+ * @page: the chunk
+ * @migration: another one takes its place
+ */
+void vb_account_leave(struct vb *vb, struct page *page, bool migration)
+{
+	unsigned long nr_pages = vb_chunk_pages(page);
+
+	vb->nr[VB_INFLATED] -= nr_pages;
+	vb_adjust_managed(vb, page, nr_pages);
+	if (!migration)
+		count_vm_events(BALLOON_DEFLATE, nr_pages);
+}

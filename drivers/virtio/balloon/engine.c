@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The transfer engine: slots, and the queues that carry them.
+ *
+ * A slot is 4 KiB of payload. It goes out as up to VB_SLOT_PARTS buffers and
+ * is done when the host has answered each of them, in whatever order.
+ *
+ * Slots go out in batches, with one notification each, and a batch only begins
+ * when the one before is answered. The next one is prepared meanwhile, but were
+ * it in the ring already, a host that serves a queue until it is empty would do
+ * nothing else before the resize is over: QEMU would not even hear its operator.
+ *
+ * Slots are allocated as the window grows and freed when the balloon rests; one
+ * a queue always stays, and so does room in the ring for it, so that no path
+ * under memory pressure allocates or waits.
+ *
+ * Copyright (C) the project's developers
+ */
+#include <linux/list_sort.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/vmstat.h>
+#include <trace/events/virtio_balloon.h>
+
+#include "balloon.h"
+#include "policy.h"
+
+/* A host may take so long for one answer while the device shuts down. */
+#define VB_DRAIN_PATIENCE	HZ
+/* Nothing tells a waiter that a queue broke: it looks so often. */
+#define VB_DRAIN_POLL		(HZ / 10 ?: 1)
+
+static struct vb_slot *vb_slot_alloc(gfp_t gfp)
+{
+	struct vb_slot *slot;
+
+	gfp |= __GFP_NORETRY | __GFP_NOWARN;
+	slot = kzalloc(sizeof(*slot), gfp);
+	if (!slot)
+		return NULL;
+	slot->pfns = kmalloc_array(VB_SLOT_PFNS, sizeof(*slot->pfns), gfp);
+	if (!slot->pfns) {
+		kfree(slot);
+		return NULL;
+	}
+	INIT_LIST_HEAD(&slot->chunks);
+	return slot;
+}
+
+static void vb_slot_free(struct vb_slot *slot)
+{
+	if (slot)
+		kfree(slot->pfns);
+	kfree(slot);
+}
+
+/**
+ * vb_queue_init() - make a queue that has no virtqueue yet
+ * @vb: the balloon
+ * @q: the queue
+ * @done: what happens to a slot that the host has answered
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int vb_queue_init(struct vb *vb, struct vb_queue *q,
+		  void (*done)(struct vb *vb, struct vb_slot *slot))
+{
+	q->vb = vb;
+	q->done = done;
+	INIT_LIST_HEAD(&q->free);
+	q->reserve = vb_slot_alloc(GFP_KERNEL);
+	return q->reserve ? 0 : -ENOMEM;
+}
+
+/**
+ * vb_queue_destroy() - free a queue whose virtqueue is detached
+ * @q: the queue; one that vb_queue_init() never saw is fine
+ */
+void vb_queue_destroy(struct vb_queue *q)
+{
+	if (!q->vb)
+		return;
+	vb_queue_trim(q);
+	vb_slot_free(q->reserve);
+	q->reserve = NULL;
+}
+
+/**
+ * vb_queue_attach() - start using a virtqueue
+ * @q: the queue
+ * @vq: its virtqueue, empty
+ */
+void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq)
+{
+	spin_lock(&q->vb->lock);
+	q->vq = vq;
+	q->limit = vb_window_limit(virtqueue_get_vring_size(vq), VB_SLOT_PARTS);
+	q->floor = min_t(unsigned int, VB_SLOT_PARTS, q->limit);
+	q->window = q->floor;
+	spin_unlock(&q->vb->lock);
+}
+
+/**
+ * vb_queue_detach() - stop using a virtqueue whose device was reset
+ * @q: the queue
+ *
+ * The device cannot touch what was in flight any more. Those chunks end up on
+ * vb->held: the host's word about them is void.
+ */
+void vb_queue_detach(struct vb_queue *q)
+{
+	struct vb *vb = q->vb;
+	enum vb_state state = q == &vb->inflate ? VB_IN_FLIGHT : VB_RETURNING;
+	struct vb_slot *slot;
+
+	spin_lock(&vb->lock);
+	while (q->vq && (slot = virtqueue_detach_unused_buf(q->vq))) {
+		if (--slot->parts_left)
+			continue;
+		if (slot->moved) {
+			q->done(vb, slot);
+		} else if (!list_empty(&slot->chunks)) {
+			vb->nr[state] -= slot->nr_pages;
+			vb->nr[VB_HELD] += slot->nr_pages;
+			list_splice_init(&slot->chunks, &vb->held);
+			/* The page that this one was to replace has left. */
+			if (slot->migration)
+				count_vm_event(BALLOON_DEFLATE);
+		}
+		vb_slot_put(q, slot);
+	}
+	q->vq = NULL;
+	q->in_flight = 0;
+	q->in_batch = 0;
+	q->unkicked = 0;
+	spin_unlock(&vb->lock);
+}
+
+/**
+ * vb_queue_grow() - have more slots
+ * @q: the queue
+ * @nr_slots: how many there are to be, besides the reserve
+ * @gfp: how hard to try
+ *
+ * Without memory the queue makes do with what it has.
+ */
+void vb_queue_grow(struct vb_queue *q, unsigned int nr_slots, gfp_t gfp)
+{
+	struct vb_slot *slot;
+
+	while (READ_ONCE(q->nr_slots) < nr_slots) {
+		slot = vb_slot_alloc(gfp);
+		if (!slot)
+			return;
+		spin_lock(&q->vb->lock);
+		list_add(&slot->node, &q->free);
+		q->nr_slots++;
+		spin_unlock(&q->vb->lock);
+	}
+}
+
+/**
+ * vb_queue_trim() - keep nothing but the reserve
+ * @q: the queue
+ */
+void vb_queue_trim(struct vb_queue *q)
+{
+	struct vb_slot *slot, *next;
+	LIST_HEAD(idle);
+
+	spin_lock(&q->vb->lock);
+	list_splice_init(&q->free, &idle);
+	list_for_each_entry(slot, &idle, node)
+		q->nr_slots--;
+	spin_unlock(&q->vb->lock);
+
+	list_for_each_entry_safe(slot, next, &idle, node)
+		vb_slot_free(slot);
+}
+
+/* Ring entries that a use may fill now, if that is enough for it. */
+static unsigned int vb_ring_room(const struct vb_queue *q, enum vb_use use)
+{
+	unsigned int nr_free = q->vq->num_free;
+
+	switch (use) {
+	case VB_USE_BATCH:
+		/* Less than a whole slot would make large chunks go to pieces. */
+		if (q->in_flight != q->unkicked ||
+		    q->in_flight + q->floor > q->window)
+			return 0;
+		nr_free = min(q->window - q->in_flight, nr_free);
+		return nr_free < q->floor ? 0 : nr_free;
+	case VB_USE_MOVE:
+		return nr_free > q->floor ? nr_free - q->floor : 0;
+	case VB_USE_OOM:
+		break;
+	}
+	return nr_free;
+}
+
+/**
+ * vb_slot_get() - get a slot to fill
+ * @q: the queue, locked
+ * @use: what for
+ *
+ * Return: a slot with at least one page of room, or NULL: the batch is full or
+ * on its way, what is left is for others, or the queue has no virtqueue.
+ */
+struct vb_slot *vb_slot_get(struct vb_queue *q, enum vb_use use)
+{
+	struct vb_slot *slot;
+	unsigned int nr_parts;
+
+	lockdep_assert_held(&q->vb->lock);
+
+	if (!q->vq || virtqueue_is_broken(q->vq))
+		return NULL;
+	nr_parts = vb_ring_room(q, use);
+	if (!nr_parts)
+		return NULL;
+
+	slot = list_first_entry_or_null(&q->free, struct vb_slot, node);
+	if (slot) {
+		list_del(&slot->node);
+	} else if (use == VB_USE_OOM || (use == VB_USE_BATCH && !q->nr_slots)) {
+		slot = q->reserve;
+		q->reserve = NULL;
+	}
+	if (!slot)
+		return NULL;
+	slot->max_pages = min(nr_parts, VB_SLOT_PARTS) *
+			  (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+	return slot;
+}
+
+/**
+ * vb_slot_put() - give a slot back whose chunks have gone elsewhere
+ * @q: the queue, locked
+ * @slot: the slot
+ */
+void vb_slot_put(struct vb_queue *q, struct vb_slot *slot)
+{
+	lockdep_assert_held(&q->vb->lock);
+
+	slot->nr_pages = 0;
+	slot->moved = NULL;
+	slot->migration = false;
+	if (q->reserve)
+		list_add(&slot->node, &q->free);
+	else
+		q->reserve = slot;
+}
+
+/**
+ * vb_slot_fits() - whether a slot has room for a chunk
+ * @slot: the slot
+ * @page: the chunk
+ *
+ * Return: true if it has.
+ */
+bool vb_slot_fits(const struct vb_slot *slot, const struct page *page)
+{
+	return slot->nr_pages + vb_chunk_pages(page) <= slot->max_pages;
+}
+
+/**
+ * vb_slot_add() - put a chunk into a slot
+ * @slot: a slot that it fits into
+ * @page: the chunk, on no list
+ */
+void vb_slot_add(struct vb_slot *slot, struct page *page)
+{
+	list_add_tail(&page->lru, &slot->chunks);
+	slot->nr_pages += vb_chunk_pages(page);
+}
+
+static bool vb_slot_in_batch(const struct vb_slot *slot)
+{
+	return !slot->moved && !slot->migration;
+}
+
+static int vb_page_cmp(void *priv, const struct list_head *a,
+		       const struct list_head *b)
+{
+	return page_to_pfn(list_entry(a, struct page, lru)) >
+	       page_to_pfn(list_entry(b, struct page, lru));
+}
+
+static unsigned int vb_slot_encode(struct vb *vb, struct vb_slot *slot)
+{
+	bool little_endian = virtio_is_little_endian(vb->vdev);
+	unsigned int nr_pfns = 0;
+	struct page *page;
+
+	if (slot->moved)
+		return vb_encode_pfns(slot->pfns, little_endian,
+				      page_to_pfn(slot->moved), 1);
+	list_sort(NULL, &slot->chunks, vb_page_cmp);
+	list_for_each_entry(page, &slot->chunks, lru)
+		nr_pfns += vb_encode_pfns(slot->pfns + nr_pfns, little_endian,
+					  page_to_pfn(page),
+					  vb_chunk_pages(page));
+	return nr_pfns;
+}
+
+/**
+ * vb_queue_submit() - put a slot's buffers into the ring
+ * @q: the queue, locked
+ * @slot: a slot with at least one chunk
+ *
+ * The host is not notified yet, see vb_queue_kick().
+ *
+ * Return: 0, or the error of a broken queue; then nothing went out.
+ */
+int vb_queue_submit(struct vb_queue *q, struct vb_slot *slot)
+{
+	unsigned int nr_pfns, sent = 0;
+	struct scatterlist sg;
+	int err = 0;
+
+	lockdep_assert_held(&q->vb->lock);
+
+	nr_pfns = vb_slot_encode(q->vb, slot);
+	if (!q->in_flight)
+		q->stalled_since = jiffies;
+	slot->parts_left = 0;
+	while (sent < nr_pfns) {
+		unsigned int len = min_t(unsigned int, nr_pfns - sent,
+					 VB_PFNS_PER_BUFFER);
+
+		sg_init_one(&sg, slot->pfns + sent, len * sizeof(*slot->pfns));
+		err = virtqueue_add_outbuf(q->vq, &sg, 1, slot, GFP_ATOMIC);
+		if (err)
+			break;
+		sent += len;
+		slot->parts_left++;
+		q->in_flight++;
+		q->in_batch += vb_slot_in_batch(slot);
+		q->unkicked++;
+		q->nr_buffers++;
+		q->nr_pfns += len;
+		q->longest = max(q->longest, len);
+	}
+	if (!err)
+		return 0;
+
+	/*
+	 * The ring had room. With a part of the slot out nobody can say what
+	 * the host believes any more, so the device is given up as a whole.
+	 */
+	virtio_break_device(q->vb->vdev);
+	return slot->parts_left ? 0 : err;
+}
+
+/**
+ * vb_queue_kick() - send the batch off
+ * @q: the queue, locked
+ */
+void vb_queue_kick(struct vb_queue *q)
+{
+	lockdep_assert_held(&q->vb->lock);
+
+	if (!q->unkicked)
+		return;
+	trace_virtio_balloon_batch(q->vb->vdev, q->vq->index, q->unkicked,
+				   q->in_flight);
+	if (virtqueue_kick_prepare(q->vq)) {
+		virtqueue_notify(q->vq);
+		q->nr_kicks++;
+	}
+	q->unkicked = 0;
+}
+
+/**
+ * vb_queue_reap() - take the host's answers
+ * @q: the queue, locked
+ *
+ * Return: how many buffers came back.
+ */
+unsigned int vb_queue_reap(struct vb_queue *q)
+{
+	unsigned int len, nr_done = 0;
+	struct vb_slot *slot;
+
+	lockdep_assert_held(&q->vb->lock);
+
+	if (!q->vq)
+		return 0;
+	virtqueue_disable_cb(q->vq);
+	while ((slot = virtqueue_get_buf(q->vq, &len))) {
+		nr_done++;
+		q->in_flight--;
+		q->in_batch -= vb_slot_in_batch(slot);
+		if (--slot->parts_left)
+			continue;
+		q->done(q->vb, slot);
+		vb_slot_put(q, slot);
+	}
+	if (nr_done) {
+		q->stalled_since = jiffies;
+		q->window = vb_window_grow(q->window, nr_done, q->limit);
+		clear_bit(VB_SILENT, &q->vb->flags);
+	}
+	return nr_done;
+}
+
+/**
+ * vb_queue_broken() - whether the host has broken the queue
+ * @q: the queue
+ *
+ * Return: true if it has; nothing will ever be answered then.
+ */
+bool vb_queue_broken(struct vb_queue *q)
+{
+	return q->vq && virtqueue_is_broken(q->vq);
+}
+
+/**
+ * vb_queue_rearm() - ask for an interrupt when most answers have come
+ * @q: the queue, locked
+ *
+ * Return: false if answers came meanwhile: reap again.
+ */
+bool vb_queue_rearm(struct vb_queue *q)
+{
+	lockdep_assert_held(&q->vb->lock);
+
+	return !q->in_flight || vb_queue_broken(q) ||
+	       virtqueue_enable_cb_delayed(q->vq);
+}
+
+static bool vb_queue_answered(struct vb_queue *q, unsigned int *nr_done)
+{
+	bool awake;
+
+	spin_lock(&q->vb->lock);
+	*nr_done = vb_queue_reap(q);
+	awake = *nr_done || !q->in_flight || vb_queue_broken(q) ||
+		!vb_queue_rearm(q);
+	spin_unlock(&q->vb->lock);
+	return awake;
+}
+
+/**
+ * vb_queue_drain() - wait for the host to answer everything
+ * @q: the queue
+ * @until: jiffies at which to give up even on a host that answers
+ *
+ * Context: process context, sleeps.
+ * Return: true if nothing is in flight any more; false if the host said nothing
+ * for a second, was too slow, or broke the queue.
+ */
+bool vb_queue_drain(struct vb_queue *q, unsigned long until)
+{
+	unsigned long patience = jiffies + VB_DRAIN_PATIENCE;
+	unsigned int nr_done;
+
+	spin_lock(&q->vb->lock);
+	vb_queue_kick(q);
+	spin_unlock(&q->vb->lock);
+
+	while (READ_ONCE(q->in_flight)) {
+		if (time_after(jiffies, patience) || time_after(jiffies, until) ||
+		    vb_queue_broken(q))
+			return false;
+		wait_event_timeout(q->vb->acked, vb_queue_answered(q, &nr_done),
+				   VB_DRAIN_POLL);
+		if (nr_done)
+			patience = jiffies + VB_DRAIN_PATIENCE;
+	}
+	return true;
+}

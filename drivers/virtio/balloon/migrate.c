@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Compaction moves a ballooned page: the new page goes to the host and the old
+ * one comes back.
+ *
+ * Nothing waits for the host here. The new page becomes movable, and the old one
+ * is freed, when the host has answered: were it free before, it could be the
+ * next new page, and named as inflated before the host knows that it came back.
+ * A page that finds no room in the rings, or a resize under way, stays where it
+ * is; compaction tries again.
+ *
+ * Copyright (C) the project's developers
+ */
+#include <linux/mm.h>
+#include <trace/events/virtio_balloon.h>
+
+#include "balloon.h"
+
+/*
+ * Pages that can be on their way at once: what compaction isolates at a time.
+ * With less, most of them would find no room, and it would give up on them.
+ */
+#define VB_MIGRATE_SLOTS	32
+
+/* The old page leaves the balloon. Its lru is compaction's. */
+static void vb_migrate_leave(struct vb *vb, struct page *page)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&vb->bdi.pages_lock, flags);
+	balloon_page_finalize(page);
+	vb->bdi.isolated_pages--;
+	spin_unlock_irqrestore(&vb->bdi.pages_lock, flags);
+	vb_account_leave(vb, page, true);
+	vb->nr_migrations++;
+	count_vm_event(BALLOON_MIGRATE);
+}
+
+/* The new page sets out for the host. */
+static void vb_migrate_enter(struct vb *vb, struct vb_slot *slot,
+			     struct page *page)
+{
+	get_page(page);
+	set_page_private(page, 0);
+	vb_chunk_mark(page);
+	slot->migration = true;
+	vb_slot_add(slot, page);
+	if (!vb_queue_submit(&vb->inflate, slot)) {
+		vb->nr[VB_IN_FLIGHT]++;
+		return;
+	}
+	/* The queue broke just now, and the reset will find the page here. */
+	list_splice_init(&slot->chunks, &vb->held);
+	vb->nr[VB_HELD]++;
+	count_vm_event(BALLOON_DEFLATE);
+	vb_slot_put(&vb->inflate, slot);
+}
+
+/**
+ * vb_migrate() - the balloon's part of moving a page
+ * @bdi: the balloon's page list
+ * @newpage: where to, locked, with one reference that is not ours
+ * @page: where from, locked and isolated
+ * @mode: not used: nothing here sleeps
+ *
+ * Return: MIGRATEPAGE_SUCCESS, or -EAGAIN while the host is busy or gone.
+ */
+int vb_migrate(struct balloon_dev_info *bdi, struct page *newpage,
+	       struct page *page, enum migrate_mode mode)
+{
+	struct vb *vb = container_of(bdi, struct vb, bdi);
+	struct vb_slot *out = NULL, *in = NULL;
+	int ret = -EAGAIN;
+
+	if (!vb_pfn_fits(page_to_pfn(newpage), 1))
+		return ret;
+	vb_queue_grow(&vb->inflate, VB_MIGRATE_SLOTS, GFP_NOWAIT);
+	vb_queue_grow(&vb->deflate, VB_MIGRATE_SLOTS, GFP_NOWAIT);
+
+	spin_lock(&vb->lock);
+	vb_queue_reap(&vb->inflate);
+	vb_queue_reap(&vb->deflate);
+	if (!vb_gone(vb) && !vb->resizing && !vb->deflate.in_batch)
+		out = vb_slot_get(&vb->deflate, VB_USE_MOVE);
+	if (out)
+		in = vb_slot_get(&vb->inflate, VB_USE_MOVE);
+	if (!in)
+		goto no_room;
+
+	out->moved = page;
+	out->nr_pages = 1;
+	if (vb_queue_submit(&vb->deflate, out))
+		goto no_room;
+
+	vb_migrate_leave(vb, page);
+	__SetPageOffline(page);
+	vb->nr[VB_RETURNING]++;
+	vb_migrate_enter(vb, in, newpage);
+	trace_virtio_balloon_migrate(vb->vdev, page_to_pfn(page),
+				     page_to_pfn(newpage));
+	in = NULL;
+	out = NULL;
+	ret = MIGRATEPAGE_SUCCESS;
+no_room:
+	if (in)
+		vb_slot_put(&vb->inflate, in);
+	if (out)
+		vb_slot_put(&vb->deflate, out);
+	/* Inside the lock: once it is free and the page gone, so may @vb be. */
+	wake_up_all(&vb->acked);
+	vb_resize_kick(vb);
+	spin_unlock(&vb->lock);
+	return ret;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How much, how soon, how many at a time: the balloon's decisions, as plain
+ * functions over plain numbers, so that KUnit reaches them without a device.
+ *
+ * Copyright (C) the project's developers
+ */
+#ifndef _VIRTIO_BALLOON_POLICY_H
+#define _VIRTIO_BALLOON_POLICY_H
+
+#include <linux/types.h>
+
+/*
+ * Most requests in a batch, however large the ring is. They name 40 MiB, which
+ * keep a host that releases page by page, with everything else waiting for it,
+ * busy for some 50 ms; and make one notification of what were 40.
+ */
+#define VB_WINDOW_MAX		40
+
+unsigned long vb_target_pages(u32 num_pages, unsigned int page_shift);
+unsigned long vb_reserve_pages(unsigned long totalram);
+unsigned long vb_room_pages(long available, long swappable,
+			    unsigned long reserve);
+bool vb_worth_taking(unsigned long room, unsigned long wanted,
+		     unsigned int failures);
+unsigned int vb_backoff_ms(unsigned int failures);
+unsigned int vb_pick_order(unsigned long nr_pages, unsigned int max_order);
+unsigned int vb_window_limit(unsigned int ring, unsigned int reserved);
+unsigned int vb_window_grow(unsigned int window, unsigned int nr_done,
+			    unsigned int limit);
+unsigned int vb_window_shrink(unsigned int window, unsigned int floor);
+
+#endif /* _VIRTIO_BALLOON_POLICY_H */

@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The way to the target.
+ *
+ * One work item moves the balloon. It takes the host's answers, reads the
+ * target if it has changed, goes a step at a time while it can, and leaves. It
+ * is queued again by answers, by a new target, and by a timer while it cannot
+ * have memory or the host is silent. So nothing ever waits for a host here, and
+ * a change of mind takes effect with the next step.
+ *
+ * Copyright (C) the project's developers
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/swap.h>
+#include <trace/events/virtio_balloon.h>
+
+#include "balloon.h"
+#include "policy.h"
+
+/* A host that has said nothing for so long is mentioned in the log. */
+#define VB_SILENCE		(10 * HZ)
+/* Rounds without a page, some seconds, before there is one. */
+#define VB_SAY_FAILURES		5
+/* Least time between two lines about a target that cannot be reached. */
+#define VB_SAY_INTERVAL		(60 * HZ)
+/* Longest run of the resize work. */
+#define VB_RUN			(HZ / 2 ?: 1)
+/* Longest that removal tries to give the balloon back by the rules. */
+#define VB_TELL_PATIENCE	(3 * HZ)
+/* Slots that stay after an OOM, since another one is likely. */
+#define VB_RELIEF_SLOTS		8
+/* Pages that compaction holds come back within so many milliseconds. */
+#define VB_ISOLATED_MS		10
+
+static unsigned long vb_mib(unsigned long nr_pages)
+{
+	return nr_pages >> (20 - PAGE_SHIFT);
+}
+
+static void vb_read_target(struct vb *vb)
+{
+	unsigned long target;
+	u32 num_pages;
+
+	if (!test_and_clear_bit(VB_CONFIG_CHANGED, &vb->flags))
+		return;
+	/* A device that has lost its way says so, and does nothing more. */
+	if (vb->vdev->config->get_status(vb->vdev) & VIRTIO_CONFIG_S_NEEDS_RESET)
+		virtio_break_device(vb->vdev);
+	virtio_cread_le(vb->vdev, struct virtio_balloon_config, num_pages,
+			&num_pages);
+	target = vb_target_pages(num_pages, PAGE_SHIFT);
+	if (target == vb->target)
+		return;
+
+	spin_lock(&vb->lock);
+	vb->target = target;
+	vb->relief = 0;
+	vb->failures = 0;
+	spin_unlock(&vb->lock);
+	trace_virtio_balloon_target(vb->vdev, target, vb_committed(vb));
+}
+
+/**
+ * vb_write_actual() - tell the operator how much the balloon holds
+ * @vb: the balloon
+ *
+ * Pages on their way back count until the host has let go of them.
+ *
+ * Context: process context; only the resize work, or with that work disabled.
+ */
+void vb_write_actual(struct vb *vb)
+{
+	u32 actual;
+
+	spin_lock(&vb->lock);
+	actual = (vb->nr[VB_INFLATED] + vb->nr[VB_RETURNING]) * VB_PFNS_PER_PAGE;
+	spin_unlock(&vb->lock);
+
+	if (actual == vb->actual || test_bit(VB_DEAD, &vb->flags))
+		return;
+	vb->actual = actual;
+	virtio_cwrite_le(vb->vdev, struct virtio_balloon_config, actual,
+			 &actual);
+}
+
+/**
+ * vb_inflate_done() - the host has taken what a slot names
+ * @vb: the balloon, locked
+ * @slot: the slot
+ */
+void vb_inflate_done(struct vb *vb, struct vb_slot *slot)
+{
+	struct page *page, *next;
+
+	vb->nr[VB_IN_FLIGHT] -= slot->nr_pages;
+	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
+		list_del(&page->lru);
+		vb_account_enter(vb, page, slot->migration);
+		vb_chunk_insert(vb, page);
+	}
+}
+
+/**
+ * vb_deflate_done() - the host has let go of what a slot names
+ * @vb: the balloon, locked
+ * @slot: the slot; without MUST_TELL_HOST its pages are in use already
+ */
+void vb_deflate_done(struct vb *vb, struct vb_slot *slot)
+{
+	if (slot->moved) {
+		__ClearPageOffline(slot->moved);
+		put_page(slot->moved);
+	} else if (list_empty(&slot->chunks)) {
+		return;
+	}
+	vb->nr[VB_RETURNING] -= slot->nr_pages;
+	vb->nr_returned += slot->nr_pages;
+	vb_chunks_free(&slot->chunks);
+}
+
+/**
+ * vb_release_held() - give up chunks that the host was not told of
+ * @vb: the balloon, locked
+ * @nr_pages: guest pages wanted; the last chunk may be more than that
+ * @freed: where they go
+ *
+ * Return: guest pages released.
+ */
+unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
+			      struct list_head *freed)
+{
+	unsigned long done = 0;
+	struct page *page;
+
+	lockdep_assert_held(&vb->lock);
+
+	while (done < nr_pages && !list_empty(&vb->held)) {
+		page = list_first_entry(&vb->held, struct page, lru);
+		done += vb_chunk_pages(page);
+		list_move_tail(&page->lru, freed);
+	}
+	vb->nr[VB_HELD] -= done;
+	return done;
+}
+
+/* Fill a slot with inflated chunks. */
+static void vb_slot_collect(struct vb *vb, struct vb_slot *slot,
+			    unsigned long nr_pages)
+{
+	struct page *page;
+
+	nr_pages = min(nr_pages, slot->max_pages);
+	while (slot->nr_pages < nr_pages) {
+		page = vb_chunk_remove(vb, nr_pages - slot->nr_pages);
+		if (!page)
+			return;
+		vb_account_leave(vb, page, false);
+		vb_slot_add(slot, page);
+	}
+}
+
+/* A broken queue took nothing: the chunks are what they were. */
+static void vb_slot_undo_deflate(struct vb *vb, struct vb_slot *slot)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
+		list_del(&page->lru);
+		vb_account_enter(vb, page, false);
+		vb_chunk_insert(vb, page);
+	}
+	vb_slot_put(&vb->deflate, slot);
+}
+
+/**
+ * vb_deflate_some() - ask inflated chunks back
+ * @vb: the balloon, locked
+ * @nr_pages: guest pages wanted, at most
+ * @use: what for
+ * @freed: where chunks go that the guest may use at once; nothing goes there
+ *	   with MUST_TELL_HOST, vb_deflate_done() frees them then
+ *
+ * The caller kicks.
+ *
+ * Return: guest pages asked back; less than wanted when the host has as much
+ * as it can take, or compaction holds the rest.
+ */
+unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
+			      enum vb_use use, struct list_head *freed)
+{
+	struct vb_slot *slot;
+	unsigned long done = 0;
+
+	lockdep_assert_held(&vb->lock);
+
+	while (done < nr_pages && (slot = vb_slot_get(&vb->deflate, use))) {
+		vb_slot_collect(vb, slot, nr_pages - done);
+		if (!slot->nr_pages) {
+			vb_slot_put(&vb->deflate, slot);
+			break;
+		}
+		if (vb_queue_submit(&vb->deflate, slot)) {
+			vb_slot_undo_deflate(vb, slot);
+			break;
+		}
+		done += slot->nr_pages;
+		if (vb_must_tell(vb))
+			vb->nr[VB_RETURNING] += slot->nr_pages;
+		else
+			list_splice_tail_init(&slot->chunks, freed);
+	}
+	return done;
+}
+
+/* Have the slots of a whole batch. */
+static void vb_grow_slots(struct vb_queue *q)
+{
+	vb_queue_grow(q, q->window / VB_SLOT_PARTS, GFP_KERNEL);
+}
+
+/* One step towards a smaller balloon. */
+static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
+{
+	unsigned long done;
+	LIST_HEAD(freed);
+
+	nr_pages = min(nr_pages, VB_SLOT_PAGES);
+	vb_grow_slots(&vb->deflate);
+
+	spin_lock(&vb->lock);
+	done = vb_release_held(vb, nr_pages, &freed);
+	if (done < nr_pages)
+		done += vb_deflate_some(vb, nr_pages - done, VB_USE_BATCH,
+					&freed);
+	spin_unlock(&vb->lock);
+
+	vb_chunks_free(&freed);
+	return done;
+}
+
+/* Fill a slot with held chunks. */
+static void vb_slot_fill(struct vb *vb, struct vb_slot *slot)
+{
+	struct page *page;
+
+	while (!list_empty(&vb->held)) {
+		page = list_first_entry(&vb->held, struct page, lru);
+		if (vb_slot_fits(slot, page)) {
+			list_del(&page->lru);
+			vb_slot_add(slot, page);
+		} else if (!slot->nr_pages) {
+			/* From before a sleep, when the ring was larger. */
+			list_del(&page->lru);
+			vb_chunk_split(page, &vb->held);
+		} else {
+			return;
+		}
+	}
+}
+
+/*
+ * Name held chunks to the host, as far as it can take them. A page that is on
+ * its way back must not be named again before the host knows that: the two
+ * queues have no order between them.
+ */
+static bool vb_send_held(struct vb *vb)
+{
+	struct vb_slot *slot;
+	bool sent = false;
+
+	lockdep_assert_held(&vb->lock);
+
+	if (vb->deflate.in_flight)
+		return false;
+	while (!list_empty(&vb->held) &&
+	       (slot = vb_slot_get(&vb->inflate, VB_USE_BATCH))) {
+		vb_slot_fill(vb, slot);
+		if (vb_queue_submit(&vb->inflate, slot)) {
+			list_splice_init(&slot->chunks, &vb->held);
+			vb_slot_put(&vb->inflate, slot);
+			break;
+		}
+		vb->nr[VB_HELD] -= slot->nr_pages;
+		vb->nr[VB_IN_FLIGHT] += slot->nr_pages;
+		sent = true;
+	}
+	/* What is left has to wait for the next batch: this one is full. */
+	if (!list_empty(&vb->held))
+		vb_queue_kick(&vb->inflate);
+	return sent;
+}
+
+/* All of the guest's RAM, also where MemTotal goes without the balloon. */
+static unsigned long vb_total_ram(const struct vb *vb)
+{
+	if (virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_DEFLATE_ON_OOM))
+		return totalram_pages();
+	return totalram_pages() + vb->nr[VB_INFLATED];
+}
+
+static unsigned long vb_room(const struct vb *vb, unsigned long wanted)
+{
+	long anon = global_node_page_state(NR_ACTIVE_ANON) +
+		    global_node_page_state(NR_INACTIVE_ANON);
+	unsigned long room;
+
+	room = vb_room_pages(si_mem_available(), min(get_nr_swap_pages(), anon),
+			     vb_reserve_pages(vb_total_ram(vb)));
+	return vb_worth_taking(room, wanted, vb->failures) ? room : 0;
+}
+
+static void vb_say_first(struct vb *vb)
+{
+	if (test_and_set_bit(VB_SAID_FIRST, &vb->flags))
+		return;
+	dev_info(&vb->vdev->dev,
+		 "first inflation: the host asks for %lu of %lu MiB; what the balloon holds is in debugfs, virtio_balloon/%s/state\n",
+		 vb_mib(vb->target), vb_mib(vb_total_ram(vb)),
+		 dev_name(&vb->vdev->dev));
+}
+
+/* No page could be had: say so, now and then, and come back later. */
+static void vb_cannot(struct vb *vb)
+{
+	vb->failures++;
+	vb->nr_alloc_fails++;
+	vb->next_try = jiffies + msecs_to_jiffies(vb_backoff_ms(vb->failures));
+	if (vb->failures < VB_SAY_FAILURES ||
+	    (vb->next_said && time_before(jiffies, vb->next_said)))
+		return;
+	vb->next_said = jiffies + VB_SAY_INTERVAL;
+	dev_info(&vb->vdev->dev,
+		 "target out of reach: %lu of %lu MiB taken and the guest can spare no more; trying again as memory comes free\n",
+		 vb_mib(vb_committed(vb)), vb_mib(vb->target));
+}
+
+static bool vb_resting(const struct vb *vb)
+{
+	return vb->failures && time_before(jiffies, vb->next_try);
+}
+
+/* What is worth preparing while the host has a batch. */
+static unsigned long vb_batch_pages(const struct vb_queue *q)
+{
+	return q->window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+}
+
+/* One step towards a larger balloon. */
+static bool vb_grow(struct vb *vb, unsigned long nr_pages)
+{
+	unsigned long got = 0;
+	LIST_HEAD(chunks);
+	bool sent;
+
+	vb_grow_slots(&vb->inflate);
+
+	if (nr_pages && vb->nr[VB_HELD] < vb_batch_pages(&vb->inflate) &&
+	    !vb_resting(vb)) {
+		vb_say_first(vb);
+		nr_pages = min3(nr_pages, VB_SLOT_PAGES, vb_room(vb, nr_pages));
+		got = vb_chunks_alloc(vb, &chunks, nr_pages);
+		if (got)
+			vb->failures = 0;
+		else
+			vb_cannot(vb);
+	}
+
+	spin_lock(&vb->lock);
+	list_splice_tail(&chunks, &vb->held);
+	vb->nr[VB_HELD] += got;
+	sent = vb_send_held(vb);
+	spin_unlock(&vb->lock);
+	return got || sent;
+}
+
+static bool vb_step(struct vb *vb)
+{
+	unsigned long wanted, have, held;
+
+	spin_lock(&vb->lock);
+	wanted = vb_wanted(vb);
+	have = vb_committed(vb);
+	held = vb->nr[VB_HELD];
+	vb->resizing = have > wanted || held ||
+		       (have < wanted && !vb_resting(vb));
+	spin_unlock(&vb->lock);
+
+	if (have > wanted)
+		return vb_shrink(vb, have - wanted);
+	if (have < wanted || held)
+		return vb_grow(vb, wanted - have);
+	return false;
+}
+
+/* A page whose lock was taken when it came in gets another chance to move. */
+static void vb_settle(struct vb *vb)
+{
+	struct page *page, *next;
+	LIST_HEAD(fixed);
+
+	lockdep_assert_held(&vb->lock);
+
+	if (!IS_ENABLED(CONFIG_BALLOON_COMPACTION))
+		return;
+	list_splice_init(&vb->fixed, &fixed);
+	list_for_each_entry_safe(page, next, &fixed, lru) {
+		list_del(&page->lru);
+		vb_chunk_insert(vb, page);
+	}
+}
+
+/* A silent host gets less to hold; one line says that it is silent. */
+static void vb_mind_silence(struct vb *vb, struct vb_queue *q)
+{
+	if (!q->in_flight || time_before(jiffies, q->stalled_since + HZ))
+		return;
+	q->window = vb_window_shrink(q->window, q->floor);
+	if (time_before(jiffies, q->stalled_since + VB_SILENCE) ||
+	    test_and_set_bit(VB_SILENT, &vb->flags) ||
+	    (vb->next_silent && time_before(jiffies, vb->next_silent)))
+		return;
+	vb->next_silent = jiffies + VB_SAY_INTERVAL;
+	dev_warn(&vb->vdev->dev,
+		 "the host does not answer on %s: %lu MiB wait for it, the resize goes on when it does\n",
+		 q->vq->name, vb_mib(vb->nr[VB_IN_FLIGHT] + vb->nr[VB_RETURNING]));
+}
+
+/*
+ * When to look again if no answer and no new target comes first: at a host that
+ * may have lost an interrupt, at pages that compaction holds, at memory that
+ * may have come free. MAX_JIFFY_OFFSET if there is nothing to look at.
+ */
+static unsigned long vb_next_look(const struct vb *vb)
+{
+	unsigned long have = vb_committed(vb), wanted = vb_wanted(vb);
+	unsigned long delay = MAX_JIFFY_OFFSET, now = jiffies;
+
+	lockdep_assert_held(&vb->lock);
+
+	if (vb->inflate.in_flight || vb->deflate.in_flight)
+		delay = HZ;
+	else if (have > wanted)
+		delay = msecs_to_jiffies(VB_ISOLATED_MS);
+	if (have < wanted && vb->failures)
+		delay = min(delay, time_after(vb->next_try, now) ?
+				   vb->next_try - now : 0);
+	return delay;
+}
+
+/* Leave the work: notify, report, and see that somebody wakes us. */
+static bool vb_leave(struct vb *vb)
+{
+	unsigned long delay;
+	bool again, idle;
+
+	spin_lock(&vb->lock);
+	vb_queue_kick(&vb->inflate);
+	vb_queue_kick(&vb->deflate);
+	vb_settle(vb);
+	vb_mind_silence(vb, &vb->inflate);
+	vb_mind_silence(vb, &vb->deflate);
+	again = !vb_queue_rearm(&vb->inflate) || !vb_queue_rearm(&vb->deflate);
+	idle = !vb->inflate.in_flight && !vb->deflate.in_flight &&
+	       (vb_committed(vb) == vb_wanted(vb) || vb_resting(vb));
+	delay = vb_next_look(vb);
+	spin_unlock(&vb->lock);
+
+	vb_write_actual(vb);
+	if (idle) {
+		vb_queue_trim(&vb->inflate);
+		if (!vb->relief)
+			vb_queue_trim(&vb->deflate);
+		vb_may_sleep(vb, VB_WAKE_RESIZE);
+	}
+	if (delay != MAX_JIFFY_OFFSET)
+		queue_delayed_work(vb->wq, &vb->resize, delay);
+	return !again;
+}
+
+/* A batch is over when its last answer comes; `actual` tells of each. */
+static bool vb_reap_batch(struct vb_queue *q)
+{
+	return vb_queue_reap(q) && !q->in_flight;
+}
+
+static bool vb_reap_both(struct vb *vb)
+{
+	bool broken, batch;
+
+	spin_lock(&vb->lock);
+	batch = vb_reap_batch(&vb->inflate);
+	if (vb_reap_batch(&vb->deflate))
+		batch = true;
+	broken = vb_queue_broken(&vb->inflate) ||
+		 vb_queue_broken(&vb->deflate) ||
+		 (vb->reporting_vq && virtqueue_is_broken(vb->reporting_vq));
+	spin_unlock(&vb->lock);
+
+	wake_up_all(&vb->acked);
+	if (batch && !broken)
+		vb_write_actual(vb);
+	return !broken;
+}
+
+static void vb_broke(struct vb *vb)
+{
+	dev_err(&vb->vdev->dev,
+		"the device broke a queue: it is reset, and the guest gets %lu MiB back; unbind and bind the driver to start again\n",
+		vb_mib(vb_committed(vb) + vb->nr[VB_RETURNING]));
+	vb_reset(vb);
+	vb_take_back(vb, false);
+	vb_may_sleep(vb, VB_WAKE_RESIZE);
+}
+
+/* Steps until there is nothing to do or the time is up; false on a dead device. */
+static bool vb_move(struct vb *vb, unsigned long until)
+{
+	do {
+		if (vb_gone(vb))
+			return false;
+		if (!vb_reap_both(vb)) {
+			vb_broke(vb);
+			return false;
+		}
+		vb_read_target(vb);
+		if (vb->relief)
+			vb_queue_grow(&vb->deflate, VB_RELIEF_SLOTS, GFP_KERNEL);
+		cond_resched();
+	} while (vb_step(vb) && time_before(jiffies, until));
+	return true;
+}
+
+/*
+ * With a host that answers as fast as it is asked this could go on for the whole
+ * resize. A system that wants to sleep waits for running works, so the work
+ * makes room for that now and then.
+ */
+static void vb_resize_work(struct work_struct *work)
+{
+	struct vb *vb = container_of(to_delayed_work(work), struct vb, resize);
+	unsigned long until = jiffies + VB_RUN;
+
+	vb->alloc_order = vb->max_order;
+	do {
+		if (!vb_move(vb, until))
+			return;
+		if (time_after_eq(jiffies, until))
+			vb_resize_kick(vb);
+	} while (!vb_leave(vb) && time_before(jiffies, until));
+}
+
+/**
+ * vb_resize_init() - prepare the resize work
+ * @vb: the balloon
+ */
+void vb_resize_init(struct vb *vb)
+{
+	spin_lock_init(&vb->lock);
+	init_waitqueue_head(&vb->acked);
+	INIT_LIST_HEAD(&vb->held);
+	INIT_LIST_HEAD(&vb->large);
+	INIT_LIST_HEAD(&vb->fixed);
+	balloon_devinfo_init(&vb->bdi);
+	INIT_DELAYED_WORK(&vb->resize, vb_resize_work);
+}
+
+/**
+ * vb_resize_kick() - have the resize work look at everything again, now
+ * @vb: the balloon
+ *
+ * Context: any.
+ */
+void vb_resize_kick(struct vb *vb)
+{
+	mod_delayed_work(vb->wq, &vb->resize, 0);
+}
+
+/**
+ * vb_tell_all() - ask everything back from the host before it is left
+ * @vb: the balloon, with the resize work disabled
+ *
+ * Gives up on a host that is silent for a second, slow or broken;
+ * vb_take_back() gets the rest after the reset.
+ */
+void vb_tell_all(struct vb *vb)
+{
+	unsigned long until = jiffies + VB_TELL_PATIENCE;
+
+	if (!vb_queue_drain(&vb->inflate, until))
+		return;
+	while (time_before(jiffies, until)) {
+		if (vb_shrink(vb, ULONG_MAX)) {
+			cond_resched();
+			continue;
+		}
+		if (!vb_queue_drain(&vb->deflate, until) || !vb_committed(vb))
+			return;
+		/* What is left is compaction's, or the queue broke. */
+		if (vb_queue_broken(&vb->deflate))
+			return;
+		msleep(VB_ISOLATED_MS);
+	}
+}
+
+/* Move up to a slot's worth of what the host has to held. */
+static bool vb_hold_some(struct vb *vb)
+{
+	unsigned long done = 0;
+	struct page *page;
+
+	lockdep_assert_held(&vb->lock);
+
+	while (done < VB_SLOT_PAGES && (page = vb_chunk_remove(vb, ULONG_MAX))) {
+		vb_account_leave(vb, page, false);
+		done += vb_chunk_pages(page);
+		list_add_tail(&page->lru, &vb->held);
+	}
+	vb->nr[VB_HELD] += done;
+	return done;
+}
+
+/**
+ * vb_take_back() - end the host's hold on every chunk
+ * @vb: the balloon, whose device was reset
+ * @keep: the chunks stay in the balloon, as held
+ *
+ * Waits for compaction to let go of what it moves.
+ */
+void vb_take_back(struct vb *vb, bool keep)
+{
+	unsigned long released = 0;
+	LIST_HEAD(freed);
+	bool more;
+
+	do {
+		spin_lock(&vb->lock);
+		more = vb_hold_some(vb);
+		if (!keep)
+			released = vb_release_held(vb, VB_SLOT_PAGES, &freed);
+		spin_unlock(&vb->lock);
+
+		vb_chunks_free(&freed);
+		if (!more && !released && vb->nr[VB_INFLATED])
+			msleep(VB_ISOLATED_MS);
+		cond_resched();
+	} while (more || released || vb->nr[VB_INFLATED]);
+}
