@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Uses memory in the ways that matter to a balloon.
+ *
+ *   memload hog MIB [SECONDS]     touches memory, then holds it
+ *   memload churn MIB [SECONDS]   maps, touches and unmaps in a loop
+ *   memload reader FILE [SECONDS] reads random pages of a mapped file
+ *   memload frag MIB [SECONDS]    touches memory, drops every other page, holds
+ *   memload beat FILE [SECONDS]   writes a file and forks every 0.2 s
+ *
+ * Without SECONDS it goes on until a signal. Each prints what it did as lines of
+ * a name and a value: hog and frag once the memory is touched (the time that took,
+ * ms), the others at their end (cycles, pages, largest gap between two beats in
+ * ms).
+ *
+ * Copyright the project's developers
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define BEAT_NS		(200 * 1000 * 1000)
+#define MIB		(1024UL * 1024)
+#define NSEC_PER_SEC	1000000000LL
+
+static int stopped;
+static long page_size;
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
+}
+
+static bool done(int64_t end)
+{
+	return __atomic_load_n(&stopped, __ATOMIC_RELAXED) || now_ns() >= end;
+}
+
+static void report(const char *name, long long value)
+{
+	printf("%s %lld\n", name, value);
+	fflush(stdout);
+}
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "memload: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+static char *map_anonymous(size_t size)
+{
+	/* Refusing is not the point, except under strict overcommit. */
+	return mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+static void touch(char *mem, size_t size)
+{
+	size_t off;
+
+	for (off = 0; off < size; off += page_size)
+		mem[off] = 1;
+}
+
+/* Until a signal, or until the time is over. */
+static void hold(int64_t end)
+{
+	struct timespec ts = { .tv_nsec = 10 * 1000 * 1000 };
+
+	while (!done(end))
+		nanosleep(&ts, NULL);
+}
+
+static int hog(const char *mib, int64_t end)
+{
+	size_t size = strtoul(mib, NULL, 0) * MIB;
+	int64_t start = now_ns();
+	char *mem = map_anonymous(size);
+
+	if (mem == MAP_FAILED)
+		return fail("hog");
+	touch(mem, size);
+	report("touched_ms", (now_ns() - start) / 1000000);
+	hold(end);
+	return 0;
+}
+
+static int frag(const char *mib, int64_t end)
+{
+	size_t size = strtoul(mib, NULL, 0) * MIB;
+	int64_t start = now_ns();
+	char *mem = map_anonymous(size);
+	size_t off;
+
+	if (mem == MAP_FAILED)
+		return fail("frag");
+	/* A huge page would be freed whole or not at all. */
+	madvise(mem, size, MADV_NOHUGEPAGE);
+	touch(mem, size);
+	for (off = 0; off < size; off += 2 * page_size)
+		if (madvise(mem + off, page_size, MADV_DONTNEED))
+			return fail("frag");
+	report("touched_ms", (now_ns() - start) / 1000000);
+	hold(end);
+	return 0;
+}
+
+static int churn(const char *mib, int64_t end)
+{
+	size_t size = strtoul(mib, NULL, 0) * MIB;
+	long long cycles = 0;
+
+	for (; !done(end); cycles++) {
+		char *mem = map_anonymous(size);
+
+		if (mem == MAP_FAILED)
+			return fail("churn");
+		touch(mem, size);
+		munmap(mem, size);
+	}
+	report("cycles", cycles);
+	return 0;
+}
+
+static int reader(const char *path, int64_t end)
+{
+	uint64_t seed = getpid();
+	long long pages = 0, sum = 0;
+	struct stat st;
+	char *mem;
+	int fd;
+
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || fstat(fd, &st))
+		return fail(path);
+	mem = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED)
+		return fail(path);
+	for (; !done(end); pages++) {
+		/* Knuth's linear congruential generator: its high bits are random. */
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		sum += mem[(seed >> 16) % st.st_size];
+	}
+	report("pages", pages);
+	report("sum", sum);
+	return 0;
+}
+
+static bool beat_once(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	pid_t pid;
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	ok = write(fd, path, 1) == 1;
+	close(fd);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	return ok && pid > 0 && waitpid(pid, NULL, 0) == pid;
+}
+
+static int beat(const char *path, int64_t end)
+{
+	struct timespec ts = { .tv_nsec = BEAT_NS };
+	int64_t last = now_ns(), gap = 0;
+	long long failures = 0;
+
+	while (!done(end)) {
+		int64_t now;
+
+		nanosleep(&ts, NULL);
+		if (!beat_once(path))
+			failures++;
+		now = now_ns();
+		if (now - last > gap)
+			gap = now - last;
+		last = now;
+	}
+	report("largest_gap_ms", gap / 1000000);
+	report("failures", failures);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const char *arg, int64_t end);
+} loads[] = {
+	{ "hog", hog },
+	{ "churn", churn },
+	{ "reader", reader },
+	{ "frag", frag },
+	{ "beat", beat },
+};
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	int64_t end = INT64_MAX;
+	size_t i;
+
+	page_size = sysconf(_SC_PAGESIZE);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	if (argc == 4)
+		end = now_ns() + strtod(argv[3], NULL) * NSEC_PER_SEC;
+	for (i = 0; i < ARRAY_SIZE(loads); i++)
+		if ((argc == 3 || argc == 4) && !strcmp(argv[1], loads[i].name))
+			return loads[i].run(argv[2], end);
+	fprintf(stderr, "usage: memload hog|churn|frag MIB [SECONDS]\n"
+			"       memload reader|beat FILE [SECONDS]\n");
+	return 2;
+}
