@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0
+# Copyright the project's developers
+"""Steps that several tests take."""
+
+import contextlib
+import re
+import threading
+import time
+from typing import Any, Callable, Iterator, NamedTuple
+
+from bed import MIB, PAGE, Guest, wait_for
+
+TRACING = '/sys/kernel/tracing'
+
+
+def balloon_pages(guest: Guest) -> int:
+    """Pages in the balloon, by the guest's counters."""
+    stat = guest.vmstat()
+    return stat['balloon_inflate'] - stat['balloon_deflate']
+
+
+def resize(guest: Guest, mib: int, timeout: float = 120) -> float:
+    """Set a target and wait for it; the seconds that took."""
+    start = time.monotonic()
+    guest.target(mib)
+    guest.wait_actual(mib * MIB, timeout=timeout)
+    return time.monotonic() - start
+
+
+def free_memory(guest: Guest) -> int:
+    """Bytes free without caches, per-processor lists included.
+
+    MemFree leaves those lists out, and after a resize they are long.
+    """
+    guest.run('echo 3 > /proc/sys/vm/drop_caches')
+    listed = re.findall(r'^\s+count: (\d+)', guest.read('/proc/zoneinfo'), re.M)
+    return guest.meminfo()['MemFree'] + sum(map(int, listed)) * PAGE
+
+
+def wait_free_memory(guest: Guest, before: int, timeout: float = 20) -> None:
+    """Wait until as much memory is free as before, to within 1 %."""
+    last = 0
+
+    def back() -> bool:
+        nonlocal last
+        last = free_memory(guest)
+        return last >= before * 0.99
+
+    try:
+        wait_for(back, timeout, 'memory free as before')
+    except TimeoutError as error:
+        raise AssertionError(f'{error}: {before >> 10} KiB before, '
+                             f'{last >> 10} KiB after') from None
+
+
+def empty(guest: Guest) -> None:
+    """Take the target back and wait; nothing may stay in the balloon."""
+    resize(guest, guest.mem_mib)
+    assert balloon_pages(guest) == 0
+
+
+class Work(NamedTuple):
+    """What the driver's work items did: how often they ran, for how many seconds."""
+    runs: int
+    seconds: float
+
+
+def traced_work(guest: Guest, seconds: float,
+                cause: Callable[[], Any] = lambda: None) -> Work:
+    """Have the guest's kernel trace the driver's work for a while after its cause.
+
+    Accounting by ticks would not do: what a timer starts runs as the tick counts.
+    """
+    guest.run(f'cd {TRACING}; echo mono > trace_clock; echo > trace;'
+              'echo 1 > events/workqueue/workqueue_execute_start/enable;'
+              'echo 1 > events/workqueue/workqueue_execute_end/enable')
+    cause()
+    time.sleep(seconds)  # what is measured is what happens meanwhile
+    lines = guest.run(f'cd {TRACING}; echo 0 > events/workqueue/enable;'
+                      'grep virtio_balloon trace || true').splitlines()
+    starts: dict = {}
+    took = []
+    for line in lines:
+        match = re.search(r' ([\d.]+): workqueue_execute_(\w+): work struct (\w+)', line)
+        if match and match[2] == 'start':
+            starts[match[3]] = float(match[1])
+        elif match and match[3] in starts:
+            took.append(float(match[1]) - starts.pop(match[3]))
+    return Work(len(took), sum(took))
+
+
+def touch_all(guest: Guest) -> None:
+    """Use almost all free memory once, so that the host has to back it."""
+    free = guest.meminfo()['MemFree'] // MIB
+    guest.run(f'memload hog {free * 9 // 10 - 8} 0', timeout=180)
+
+
+@contextlib.contextmanager
+def sampled_actual(guest: Guest) -> Iterator[list]:
+    """Collects what query-balloon answers meanwhile, as often as it does."""
+    samples: list = []
+    stop = threading.Event()
+
+    def sample() -> None:
+        while not stop.is_set():
+            samples.append(guest.actual())
+            stop.wait(0.005)
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        stop.set()
+        thread.join()
+
+
+__all__ = ['MIB', 'PAGE', 'TRACING', 'Work', 'balloon_pages', 'empty', 'free_memory',
+           'resize', 'sampled_actual', 'touch_all', 'traced_work', 'wait_free_memory']

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+# Copyright the project's developers
+"""A guest reaches its target and comes back with nothing lost."""
+
+import random
+import time
+
+import pytest
+from bed import MIB, PAGE, Guest, host_available
+from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
+                   touch_all, wait_free_memory)
+
+#: The base driver kicks once for 256 PFNs: 1024 times a GiB. A 32nd of it:
+KICKS_PER_GIB = 32
+#: Kicks before the driver knows how much the host takes at once.
+RAMP = 8
+
+
+@pytest.mark.parametrize('mem_mib, keep_mib', [(128, 96), (512, 128), (2048, 256)])
+def test_reaches_target_and_comes_back(mem_mib, keep_mib):
+    """Size by size: target, counters, host memory, kicks, and all of it back."""
+    taken = (mem_mib - keep_mib) * MIB
+    with Guest(mem_mib=mem_mib, balloon='') as guest:
+        touch_all(guest)
+        before, rss, kicks = free_memory(guest), guest.host_rss(), guest.kicks()
+
+        resize(guest, keep_mib)
+        assert balloon_pages(guest) * PAGE == taken
+        assert rss - guest.host_rss() > 0.7 * taken
+        assert guest.kicks() - kicks <= KICKS_PER_GIB * taken / 2**30 + RAMP
+
+        kicks = guest.kicks()
+        empty(guest)
+        assert guest.kicks() - kicks <= KICKS_PER_GIB * taken / 2**30 + RAMP
+        stat = guest.vmstat()
+        assert stat['balloon_inflate'] == stat['balloon_deflate'] == taken // PAGE
+        assert guest.debugfs()['max_buffer_pfns'] <= 256
+        wait_free_memory(guest, before)
+
+
+def test_twelve_gib_guest():
+    """A large guest, without the debug kernel's cost a page."""
+    if host_available() < 6 << 30:
+        pytest.skip('less than 6 GiB of host memory available')
+    with Guest(kernel='x86', mem_mib=12288) as guest:
+        before = free_memory(guest)
+        resize(guest, 1536, timeout=240)
+        assert balloon_pages(guest) * PAGE == (12288 - 1536) * MIB
+        resize(guest, 12288, timeout=240)
+        stat = guest.vmstat()
+        assert stat['balloon_inflate'] == stat['balloon_deflate']
+        wait_free_memory(guest, before)
+
+
+def test_thousand_random_targets():
+    """One thousand in a row, most of which replace one that is being reached."""
+    rng = random.Random(2)
+    with Guest(mem_mib=512) as guest:
+        before = free_memory(guest)
+        for _ in range(1000):
+            guest.target(rng.randrange(144, 513))
+            time.sleep(rng.choice((0, 0, 0.01, 0.05)))
+        resize(guest, 300)
+        assert balloon_pages(guest) * PAGE == 212 * MIB
+        empty(guest)
+        wait_free_memory(guest, before)
+
+
+def test_actual_is_never_untrue():
+    """F19: `actual` only moves towards the target, and never beyond it."""
+    with Guest(mem_mib=512) as guest:
+        for goal in (160, 400, 200, 512):
+            start = guest.actual()
+            written = len(guest.actual_writes())
+            with sampled_actual(guest) as samples:
+                resize(guest, goal)
+            samples += [512 * MIB - w for w in guest.actual_writes()[written:]]
+            low, high = sorted((start, goal * MIB))
+            assert all(low <= s <= high for s in samples)
+            writes = guest.actual_writes()[written:]
+            assert writes == sorted(writes, reverse=goal * MIB > start)
+            assert len(writes) > 3, 'an operator must see it move'
+            assert balloon_pages(guest) * PAGE == (512 - goal) * MIB
