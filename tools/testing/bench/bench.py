@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+# Copyright (C) the project's developers
+"""What the demo and the benchmarks share: guests whose resizes are timed by QEMU,
+what a figure depends on, and plots."""
+
+import contextlib
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'vm'))
+
+# pylint: disable=wrong-import-position
+from bed import (BUILD, MIB, BedError, Guest, GuestError, QMPError, SplatError,
+                 host_available, qemu_path, wait_for)
+
+#: Drivers that are compared, in the order of every table and plot.
+DRIVERS = ('base', 'ours')
+NAMES = {'base': "base's own driver", 'ours': 'our driver'}
+
+#: What every plot starts with. Times and colours mean the same in all of them.
+PLOT_STYLE = '''
+set encoding utf8
+set border 3 linecolor rgb '#808080'
+set tics nomirror textcolor rgb '#404040'
+set grid linecolor rgb '#e0e0e0' linetype 1
+'''
+COLOURS = {'base': '#b0622a', 'ours': '#1f6fb4'}
+
+
+class TimedGuest(Guest):
+    """A guest whose resizes are timed without disturbing them.
+
+    QEMU stamps BALLOON_CHANGE when the driver writes `actual`, to the
+    microsecond and on the clock of time.time(). It sends one such event a second
+    at most, but always the last one. So the stamp of the change that reaches the
+    target is exact however late it arrives. Polling query-balloon instead would
+    wait for, and take, the lock that QEMU holds while it releases memory.
+
+    The bed's monitor keeps the time of arrival only, so there is a second one.
+    """
+
+    def __init__(self, kernel: str, driver: str, *, qemu_args: tuple = (),
+                 **kwargs: Any) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind('')     # The kernel picks a free abstract name.
+        self._listener.listen(1)
+        name = self._listener.getsockname()[1:].decode()
+        self._changed = threading.Condition()
+        self._changes: list = []
+        self._ended = False
+        super().__init__(kernel, driver, qemu_args=(
+            '-chardev', f'socket,id=changes,path={name},abstract=on',
+            '-mon', 'chardev=changes,mode=control', *qemu_args), **kwargs)
+
+    def __enter__(self) -> 'TimedGuest':
+        with self._listener:
+            super().__enter__()
+            monitor, _ = self._listener.accept()
+        monitor.sendall(b'{"execute": "qmp_capabilities"}\n')
+        threading.Thread(target=self._read, args=(monitor,), daemon=True).start()
+        return self
+
+    def _read(self, monitor: socket.socket) -> None:
+        with contextlib.suppress(OSError), monitor, monitor.makefile() as lines:
+            for message in map(json.loads, lines):
+                if message.get('event') == 'BALLOON_CHANGE':
+                    stamp = message['timestamp']
+                    with self._changed:
+                        self._changes.append(
+                            (stamp['seconds'] + stamp['microseconds'] / 1e6,
+                             message['data']['actual']))
+                        self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def ask(self, mib: int) -> Callable[[], float | None]:
+        """Set a target; what is returned tells the seconds from then until the
+        guest had reached it, or None as long as that is not known."""
+        start = time.time()
+        self.target(mib)
+        return lambda: next((stamp - start for stamp, actual in self._changes
+                             if actual == mib * MIB and stamp > start), None)
+
+    def resize(self, mib: int, timeout: float = 300) -> float:
+        """Set a target and wait until it is reached; the seconds that took."""
+        took = self.ask(mib)
+        with self._changed:
+            self._changed.wait_for(lambda: took() or self._ended, timeout)
+        seconds = took()
+        if seconds is None:
+            raise GuestError(f'{self.name} did not reach {mib} MiB in {timeout:g} s, '
+                             f'it has {self.actual() / MIB:.1f} MiB')
+        return seconds
+
+    def trace(self, *events: str) -> None:
+        """Have QEMU log these events and no others."""
+        for event in ('virt*', *events):
+            self.qmp('trace-event-set-state', name=event, enable=event in events)
+
+
+def circumstances(kernel: str, accel: str) -> dict:
+    """What figures depend on, for reports."""
+    makefile = (BUILD / 'tree/Makefile').read_text(encoding='utf-8')
+    version = dict(re.findall(r'^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)', makefile, re.M))
+    qemu = subprocess.run([qemu_path(), '--version'], capture_output=True, text=True,
+                          check=True).stdout
+    cpu = re.search(r'^model name\s*: (.*)', Path('/proc/cpuinfo').read_text(
+        encoding='utf-8'), re.M)
+    return {
+        'date': datetime.datetime.now().astimezone().isoformat(timespec='seconds'),
+        'base': '.'.join(version.values()),
+        'kernel': kernel,
+        'qemu': re.sub(r'^QEMU emulator version ', '', qemu.splitlines()[0]),
+        'accelerator': accel,
+        'cpus': os.cpu_count(),
+        'cpu': cpu.group(1) if cpu else 'unknown',
+        'host kernel': os.uname().release,
+        'load average': round(os.getloadavg()[0], 2),
+    }
+
+
+def gnuplot_path() -> str:
+    """Where gnuplot is."""
+    path = shutil.which('gnuplot')
+    if not path:
+        raise BedError('gnuplot is not in PATH: apt-get install gnuplot-nox')
+    return path
+
+
+def prepare(results: Path, mib: int) -> None:
+    """Make the directory for results; stop here if something is missing that would
+    stop the work later, such as so much memory."""
+    qemu_path()
+    gnuplot_path()
+    free = host_available() // MIB
+    if free < mib:
+        raise BedError(f'this host has {free} MiB of memory available and {mib} are '
+                       'needed: free some and run this again')
+    results.mkdir(parents=True, exist_ok=True)
+
+
+def shown(path: Path) -> str:
+    """A path as a user who stands in the top directory would type it."""
+    return str(path.relative_to(BUILD.parent))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write raw data."""
+    path.write_text(json.dumps(data, indent=1) + '\n', encoding='utf-8')
+
+
+def plot(script: str, png: Path, size: str) -> None:
+    """Have gnuplot draw a picture."""
+    terminal = (f"set terminal pngcairo size {size} font 'sans,11' background 'white'\n"
+                f"set output '{png}'\n")
+    result = subprocess.run([gnuplot_path(), '-'], input=terminal + PLOT_STYLE + script,
+                            text=True, capture_output=True, check=False)
+    if result.returncode:
+        raise BedError(f'gnuplot drew nothing: {" ".join(result.stderr.split())}')
+
+
+def datablock(name: str, rows: Any) -> str:
+    """Rows of values, inline in a gnuplot script."""
+    lines = (' '.join(map(str, row)) for row in rows)
+    return f'${name} << END\n' + '\n'.join(lines) + '\nEND\n'
+
+
+def program(main: Callable[[], None]) -> None:
+    """Run a program so that what goes wrong is one line, not a traceback.
+
+    An interrupt ends it at once; the bed then ends the guest.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    name = Path(sys.argv[0]).name
+    try:
+        main()
+    except (BedError, OSError) as error:
+        sys.exit(f'{name}: {error}')
+    except (GuestError, QMPError, SplatError, TimeoutError) as error:
+        sys.exit(f'{name}: {" ".join(str(error).split())}: the console above tells why')
