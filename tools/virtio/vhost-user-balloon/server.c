@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Sockets that others connect to: for the user alone, and never taken from a
+ * daemon that lives.
+ *
+ * Copyright (C) the project's developers
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "server.h"
+
+#define VUB_BACKLOG	4
+
+static int vub_socket(const char *path, struct sockaddr_un *addr)
+{
+	int fd;
+
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(addr->sun_path)) {
+		vub_err("%s: the path of a socket has at most %zu characters",
+			path, sizeof(addr->sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	memcpy(addr->sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Whether a socket is there that nobody listens on any more. */
+static bool vub_socket_is_dead(const char *path)
+{
+	struct sockaddr_un addr;
+	struct stat st;
+	bool dead;
+	int fd;
+
+	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = vub_socket(path, &addr);
+	if (fd < 0)
+		return false;
+	dead = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) &&
+	       errno == ECONNREFUSED;
+	close(fd);
+	return dead;
+}
+
+static int vub_bind(int fd, const struct sockaddr_un *addr)
+{
+	mode_t mask = umask(0177);
+	int err;
+
+	err = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) ?
+	      -errno : 0;
+	umask(mask);
+	return err;
+}
+
+/**
+ * vub_listen() - make a socket that others can connect to
+ * @path: where; what a dead daemon has left there is replaced
+ *
+ * Return: the socket, or a negative error; why was logged.
+ */
+int vub_listen(const char *path)
+{
+	struct sockaddr_un addr;
+	int fd = vub_socket(path, &addr), err;
+
+	if (fd < 0)
+		return fd;
+	err = vub_bind(fd, &addr);
+	if (err == -EADDRINUSE && vub_socket_is_dead(path)) {
+		unlink(path);
+		err = vub_bind(fd, &addr);
+	}
+	if (!err && listen(fd, VUB_BACKLOG))
+		err = -errno;
+	if (err) {
+		vub_err("%s: no socket can be made here: %s%s", path,
+			strerror(-err), err == -EADDRINUSE ?
+			"; another daemon uses it, or it is no socket" : "");
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/**
+ * vub_is_listening() - whether a descriptor is a socket to accept from
+ * @fd: the descriptor
+ *
+ * Return: true if it is.
+ */
+bool vub_is_listening(int fd)
+{
+	socklen_t len = sizeof(int);
+	int listening = 0;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) &&
+	       listening;
+}
