@@ -77,8 +77,10 @@ def test_commands_and_complaints():
 @pytest.mark.parametrize('signum', [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_left_behind(signum):
     """Whatever ends a test process ends its guest and removes its files."""
+    # A shell's background jobs ignore SIGINT, and so do their children.
     code = textwrap.dedent(f'''
-        import sys, time
+        import signal, sys, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.path.insert(0, {str(Path(bed.__file__).parent)!r})
         import bed
         from pathlib import Path
