@@ -4,7 +4,7 @@
 
 import time
 
-from bed import MIB, Guest
+from bed import MIB, Guest, wait_for
 from moves import balloon_pages, free_memory, resize, wait_free_memory
 
 DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
@@ -92,7 +92,9 @@ def test_inflation_while_allocations_fail():
                   'echo 100 > probability')
         guest.target(200)
         guest.wait_actual(200 * MIB, timeout=120)
-        assert guest.read('/sys/kernel/debug/fail_page_alloc/times').strip() == '0'
+        # What the driver has left over makes a few of these fail instead.
+        left = 'cat /sys/kernel/debug/fail_page_alloc/times'
+        wait_for(lambda: guest.try_run(left) == (0, '0\n'), 30, 'all failures to be used')
         assert balloon_pages(guest) * 4096 == 312 * MIB
         resize(guest, 512)
         wait_free_memory(guest, before)
