@@ -321,7 +321,6 @@ static void vb_remove(struct virtio_device *vdev)
 static __maybe_unused int vb_freeze(struct virtio_device *vdev)
 {
 	struct vb *vb = vdev->priv;
-
 	unsigned long until = jiffies + VB_SLEEP_PATIENCE;
 
 	vb_stop(vb);

@@ -85,6 +85,18 @@ void vb_write_actual(struct vb *vb)
 			 &actual);
 }
 
+/* What a slot names is the host's. */
+static void vb_chunks_enter(struct vb *vb, struct vb_slot *slot)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
+		list_del(&page->lru);
+		vb_account_enter(vb, page, slot->migration);
+		vb_chunk_insert(vb, page);
+	}
+}
+
 /**
  * vb_inflate_done() - the host has taken what a slot names
  * @vb: the balloon, locked
@@ -92,14 +104,8 @@ void vb_write_actual(struct vb *vb)
  */
 void vb_inflate_done(struct vb *vb, struct vb_slot *slot)
 {
-	struct page *page, *next;
-
 	vb->nr[VB_IN_FLIGHT] -= slot->nr_pages;
-	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
-		list_del(&page->lru);
-		vb_account_enter(vb, page, slot->migration);
-		vb_chunk_insert(vb, page);
-	}
+	vb_chunks_enter(vb, slot);
 }
 
 /**
@@ -161,19 +167,6 @@ static void vb_slot_collect(struct vb *vb, struct vb_slot *slot,
 	}
 }
 
-/* A broken queue took nothing: the chunks are what they were. */
-static void vb_slot_undo_deflate(struct vb *vb, struct vb_slot *slot)
-{
-	struct page *page, *next;
-
-	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
-		list_del(&page->lru);
-		vb_account_enter(vb, page, false);
-		vb_chunk_insert(vb, page);
-	}
-	vb_slot_put(&vb->deflate, slot);
-}
-
 /**
  * vb_deflate_some() - ask inflated chunks back
  * @vb: the balloon, locked
@@ -202,7 +195,9 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 			break;
 		}
 		if (vb_queue_submit(&vb->deflate, slot)) {
-			vb_slot_undo_deflate(vb, slot);
+			/* A broken queue took nothing. */
+			vb_chunks_enter(vb, slot);
+			vb_slot_put(&vb->deflate, slot);
 			break;
 		}
 		done += slot->nr_pages;
