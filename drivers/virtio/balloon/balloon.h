@@ -357,9 +357,10 @@ void vb_chunks_free(struct list_head *chunks);
 void vb_chunk_mark(struct page *page);
 void vb_chunk_split(struct page *page, struct list_head *chunks);
 void vb_chunk_insert(struct vb *vb, struct page *page);
-struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages);
 void vb_account_enter(struct vb *vb, struct page *page, bool migration);
 void vb_account_leave(struct vb *vb, struct page *page, bool migration);
+unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
+			      struct list_head *chunks);
 
 /* engine.c */
 int vb_queue_init(struct vb *vb, struct vb_queue *q,

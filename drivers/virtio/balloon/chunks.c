@@ -209,18 +209,13 @@ static struct page *vb_list_pop(struct list_head *chunks)
 	return page;
 }
 
-/**
- * vb_chunk_remove() - take an inflated chunk off its list
- * @vb: the balloon, locked
- * @nr_pages: the chunk may have so many pages at most, at least 1
- *
- * Large chunks go first: they are quickest to give back and most useful to the
- * guest. One that is too large goes to pieces only when no single page is left.
- *
- * Return: the chunk, no longer counted as inflated, or NULL if there is none;
- * pages that compaction moves right now are not there for anybody.
+/*
+ * Take a chunk of up to @nr_pages, at least 1, off its list. Large ones go first:
+ * they are quickest to give back and most useful to the guest. One that is too
+ * large goes to pieces only when no single page is left. Pages that compaction
+ * moves right now are not there for anybody.
  */
-struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages)
+static struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages)
 {
 	struct page *page;
 	LIST_HEAD(pieces);
@@ -284,4 +279,29 @@ void vb_account_leave(struct vb *vb, struct page *page, bool migration)
 	vb_adjust_managed(vb, page, nr_pages);
 	if (!migration)
 		count_vm_events(BALLOON_DEFLATE, nr_pages);
+}
+
+/**
+ * vb_chunks_leave() - take inflated chunks from what the host has
+ * @vb: the balloon, locked
+ * @nr_pages: guest pages wanted, at most
+ * @chunks: where they go
+ *
+ * Return: guest pages taken; 0 if none can be taken now.
+ */
+unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
+			      struct list_head *chunks)
+{
+	unsigned long done = 0;
+	struct page *page;
+
+	lockdep_assert_held(&vb->lock);
+
+	while (done < nr_pages &&
+	       (page = vb_chunk_remove(vb, nr_pages - done))) {
+		vb_account_leave(vb, page, false);
+		done += vb_chunk_pages(page);
+		list_add_tail(&page->lru, chunks);
+	}
+	return done;
 }

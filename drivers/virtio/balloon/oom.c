@@ -43,28 +43,6 @@ static bool vb_oom_returned(struct vb *vb, u64 goal)
 	return returned;
 }
 
-/*
- * The host has every slot and gives none back. Without MUST_TELL_HOST it need
- * not be asked, and a killed process is worse than a host that thinks the
- * balloon larger than it is.
- */
-static unsigned long vb_oom_take_untold(struct vb *vb, struct list_head *chunks)
-{
-	unsigned long done = 0;
-	struct page *page;
-
-	lockdep_assert_held(&vb->lock);
-
-	while (done < VB_SLOT_PAGES &&
-	       (page = vb_chunk_remove(vb, VB_SLOT_PAGES - done))) {
-		vb_account_leave(vb, page, false);
-		done += vb_chunk_pages(page);
-		list_add(&page->lru, chunks);
-	}
-	vb->nr_oom_untold += done;
-	return done;
-}
-
 /* What was given is not taken again, and what is left to take can wait. */
 static void vb_oom_note(struct vb *vb, unsigned long given)
 {
@@ -95,8 +73,15 @@ static int vb_oom_notify(struct notifier_block *nb, unsigned long unused,
 	if (given < VB_SLOT_PAGES)
 		asked = vb_deflate_some(vb, VB_SLOT_PAGES - given, VB_USE_OOM,
 					&chunks);
-	if (!given && !asked && !vb_must_tell(vb))
-		given = vb_oom_take_untold(vb, &chunks);
+	if (!given && !asked && !vb_must_tell(vb)) {
+		/*
+		 * The host has every slot and gives none back. It need not be
+		 * asked, and a killed process is worse than a host that thinks
+		 * the balloon larger than it is.
+		 */
+		given = vb_chunks_leave(vb, VB_SLOT_PAGES, &chunks);
+		vb->nr_oom_untold += given;
+	}
 	vb_queue_kick(&vb->deflate);
 	vb_oom_note(vb, given + asked);
 	trace_virtio_balloon_oom(vb->vdev, given, asked, vb_committed(vb));

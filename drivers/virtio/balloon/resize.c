@@ -151,22 +151,6 @@ unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
 	return done;
 }
 
-/* Fill a slot with inflated chunks. */
-static void vb_slot_collect(struct vb *vb, struct vb_slot *slot,
-			    unsigned long nr_pages)
-{
-	struct page *page;
-
-	nr_pages = min(nr_pages, slot->max_pages);
-	while (slot->nr_pages < nr_pages) {
-		page = vb_chunk_remove(vb, nr_pages - slot->nr_pages);
-		if (!page)
-			return;
-		vb_account_leave(vb, page, false);
-		vb_slot_add(slot, page);
-	}
-}
-
 /**
  * vb_deflate_some() - ask inflated chunks back
  * @vb: the balloon, locked
@@ -189,7 +173,9 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 	lockdep_assert_held(&vb->lock);
 
 	while (done < nr_pages && (slot = vb_slot_get(&vb->deflate, use))) {
-		vb_slot_collect(vb, slot, nr_pages - done);
+		slot->nr_pages = vb_chunks_leave(vb, min(nr_pages - done,
+							 slot->max_pages),
+						 &slot->chunks);
 		if (!slot->nr_pages) {
 			vb_slot_put(&vb->deflate, slot);
 			break;
@@ -599,23 +585,6 @@ void vb_tell_all(struct vb *vb)
 	}
 }
 
-/* Move up to a slot's worth of what the host has to held. */
-static bool vb_hold_some(struct vb *vb)
-{
-	unsigned long done = 0;
-	struct page *page;
-
-	lockdep_assert_held(&vb->lock);
-
-	while (done < VB_SLOT_PAGES && (page = vb_chunk_remove(vb, ULONG_MAX))) {
-		vb_account_leave(vb, page, false);
-		done += vb_chunk_pages(page);
-		list_add_tail(&page->lru, &vb->held);
-	}
-	vb->nr[VB_HELD] += done;
-	return done;
-}
-
 /**
  * vb_take_back() - end the host's hold on every chunk
  * @vb: the balloon, whose device was reset
@@ -625,20 +594,20 @@ static bool vb_hold_some(struct vb *vb)
  */
 void vb_take_back(struct vb *vb, bool keep)
 {
-	unsigned long released = 0;
+	unsigned long taken, released = 0;
 	LIST_HEAD(freed);
-	bool more;
 
 	do {
 		spin_lock(&vb->lock);
-		more = vb_hold_some(vb);
+		taken = vb_chunks_leave(vb, VB_SLOT_PAGES, &vb->held);
+		vb->nr[VB_HELD] += taken;
 		if (!keep)
 			released = vb_release_held(vb, VB_SLOT_PAGES, &freed);
 		spin_unlock(&vb->lock);
 
 		vb_chunks_free(&freed);
-		if (!more && !released && vb->nr[VB_INFLATED])
+		if (!taken && !released && vb->nr[VB_INFLATED])
 			msleep(VB_ISOLATED_MS);
 		cond_resched();
-	} while (more || released || vb->nr[VB_INFLATED]);
+	} while (taken || released || vb->nr[VB_INFLATED]);
 }

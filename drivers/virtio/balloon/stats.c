@@ -104,6 +104,8 @@ static unsigned int vb_stats_collect(struct vb *vb)
 	unsigned long events[NR_VM_EVENT_ITEMS];
 
 	all_vm_events(events);
+	/* The kernel counts every fault; the host wants the minor ones. */
+	events[PGFAULT] -= min(events[PGFAULT], events[PGMAJFAULT]);
 	nr = vb_stats_events(vb, nr, events, 0, VIRTIO_BALLOON_S_MEMFREE);
 	nr = vb_stats_memory(vb, nr);
 	nr = vb_stats_events(vb, nr, events, VIRTIO_BALLOON_S_MEMFREE,

@@ -67,7 +67,7 @@ struct virtio_balloon_config {
 #define VIRTIO_BALLOON_S_SWAP_OUT	1
 /* Page faults that needed I/O, events. */
 #define VIRTIO_BALLOON_S_MAJFLT		2
-/* Page faults, events. */
+/* Page faults that needed none, events. */
 #define VIRTIO_BALLOON_S_MINFLT		3
 /* Used for nothing at all. */
 #define VIRTIO_BALLOON_S_MEMFREE	4

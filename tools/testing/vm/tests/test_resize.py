@@ -42,7 +42,7 @@ def test_twelve_gib_guest():
     """A large guest, without the debug kernel's cost a page."""
     if host_available() < 6 << 30:
         pytest.skip('less than 6 GiB of host memory available')
-    with Guest(kernel='x86', mem_mib=12288) as guest:
+    with Guest(stock=True, mem_mib=12288) as guest:
         before = free_memory(guest)
         resize(guest, 1536, timeout=240)
         assert balloon_pages(guest) * PAGE == (12288 - 1536) * MIB
