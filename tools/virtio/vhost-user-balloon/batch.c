@@ -10,10 +10,10 @@
 #include "util.h"
 
 /*
- * A batch ends with so much payload or so many runs, whatever the ring has:
- * that bounds the time for it, and our memory.
+ * A batch ends when so much was read for it or it has so many runs, whatever the
+ * ring has: that bounds the time for it, and our memory.
  */
-#define VUB_BATCH_PAYLOAD	(UINT64_C(1) << 20)
+#define VUB_BATCH_READ		(UINT64_C(1) << 20)
 #define VUB_BATCH_RUNS		65536
 
 static void vub_batch_memory_short(void)
@@ -29,7 +29,6 @@ static enum vub_reject vub_gather_pfns(struct vub_device *dev,
 	size_t len = dev->chain.readable_bytes;
 	int err;
 
-	batch->payload += len;
 	if (vub_acked(dev, VIRTIO_BALLOON_F_PAGE_BITMAP)) {
 		err = vub_decode_bitmap(dev->payload, len, &dev->memory.runs,
 					&batch->runs, decoded, &reject);
@@ -82,6 +81,9 @@ static void vub_gather_one(struct vub_device *dev, struct vub_batch *batch)
 	enum vub_reject reject;
 
 	batch->head[batch->nr++] = dev->chain.head;
+	/* What is wrong with a buffer may be found out after reading it all. */
+	batch->nr_read += dev->chain.nr * sizeof(struct vring_desc) +
+			  vub_min(dev->chain.readable_bytes, VUB_MAX_PAYLOAD);
 	if (role == VUB_REPORT) {
 		reject = vub_gather_blocks(dev, batch, decoded);
 	} else {
@@ -95,7 +97,7 @@ static void vub_gather_one(struct vub_device *dev, struct vub_batch *batch)
 static void vub_batch_gather(struct vub_device *dev, struct vub_batch *batch)
 {
 	while (batch->nr < VUB_RING_MAX &&
-	       batch->payload < VUB_BATCH_PAYLOAD &&
+	       batch->nr_read < VUB_BATCH_READ &&
 	       batch->runs.nr < VUB_BATCH_RUNS && vub_queue_take(batch->queue))
 		vub_gather_one(dev, batch);
 }
@@ -115,7 +117,7 @@ void vub_batch_start(struct vub_batch *batch, struct vub_queue *queue)
 
 	batch->queue = queue;
 	batch->nr = 0;
-	batch->payload = 0;
+	batch->nr_read = 0;
 	batch->cursor = (struct vub_cursor){ 0 };
 	vub_runs_clear(&batch->runs);
 
@@ -195,26 +197,5 @@ void vub_batch_step(struct vub_device *dev, uint64_t deadline)
 		return;
 	vub_queue_give(queue, batch->head, batch->nr);
 	vub_queue_settle(queue);
-	batch->queue = NULL;
-}
-
-/**
- * vub_batch_finish() - work on the batch until it is done
- * @dev: the device
- *
- * Before memory or a ring is taken from under it.
- */
-void vub_batch_finish(struct vub_device *dev)
-{
-	while (dev->batch.queue)
-		vub_batch_step(dev, UINT64_MAX);
-}
-
-/**
- * vub_batch_forget() - the guest is gone, nobody waits for the batch
- * @batch: the batch
- */
-void vub_batch_forget(struct vub_batch *batch)
-{
 	batch->queue = NULL;
 }

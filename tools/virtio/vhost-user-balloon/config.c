@@ -20,7 +20,7 @@ static void vub_config_encode(const struct vub_device *dev,
 			      struct virtio_balloon_config *config)
 {
 	uint32_t field[VUB_CONFIG_FIELDS] = {
-		dev->config.num_pages,
+		vub_num_pages(dev),
 		dev->config.actual,
 		dev->config.cmd_id,
 		dev->config.poison_val,
@@ -122,17 +122,39 @@ void vub_config_changed(struct vub_device *dev)
 }
 
 /**
+ * vub_config_reset() - config space as a driver finds it
+ * @dev: the device; the balloon is empty then
+ */
+void vub_config_reset(struct vub_device *dev)
+{
+	vub_config_set_actual(dev, 0);
+	dev->config.poison_val = 0;
+	dev->config.cmd_id = VIRTIO_BALLOON_CMD_ID_STOP;
+}
+
+/**
+ * vub_num_pages() - how large the balloon should be
+ * @dev: the device
+ *
+ * Return: what is more than the target, in units of 4 KiB; 0 while it is not
+ * known how much memory the guest has.
+ */
+uint32_t vub_num_pages(const struct vub_device *dev)
+{
+	uint64_t ram = vub_device_ram(dev);
+	uint64_t give_up = ram - vub_min(ram, dev->target);
+
+	return (uint32_t)vub_min(give_up >> VUB_PFN_SHIFT, UINT32_MAX);
+}
+
+/**
  * vub_set_target() - choose how much memory the guest should keep
- * @dev: the device, whose guest's RAM is known
- * @bytes: how much; more than it has means all of it
+ * @dev: the device
+ * @bytes: how much; more than a guest has means all of it
  */
 void vub_set_target(struct vub_device *dev, uint64_t bytes)
 {
-	uint64_t ram = vub_device_ram(dev);
-	uint64_t give_up = ram - vub_min(ram, bytes);
-
-	dev->config.num_pages = (uint32_t)vub_min(give_up >> VUB_PFN_SHIFT,
-						  UINT32_MAX);
+	dev->target = bytes;
 	vub_config_changed(dev);
 }
 

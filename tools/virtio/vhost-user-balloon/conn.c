@@ -27,19 +27,25 @@ union vub_control {
 };
 
 /**
- * vub_conn_break() - end a connection that has broken a rule
+ * vub_conn_break() - end a connection
  * @conn: the connection; closed in a moment
- * @why: what was wrong
+ * @why: what the log says about it
  */
 void vub_conn_break(struct vub_conn *conn, const char *why)
 {
 	if (conn->broken)
 		return;
 	conn->broken = true;
-	conn->dev->nr_bad_messages++;
 	vub_peer_warn("the VMM is disconnected: %s", why);
 	/* The loop sees the end of it and closes. */
 	shutdown(conn->source.fd, SHUT_RDWR);
+}
+
+/* End a connection for a message that cannot even be answered. */
+static void vub_conn_bad_message(struct vub_conn *conn, const char *why)
+{
+	conn->dev->nr_bad_messages++;
+	vub_conn_break(conn, why);
 }
 
 static void vub_message_close_fds(struct vub_message *msg)
@@ -104,16 +110,28 @@ static bool vub_conn_take_fds(struct vub_conn *conn, struct msghdr *hdr)
 	return fits;
 }
 
-/*
- * Receive up to @want more bytes of the message. Returns what recvmsg() does;
- * 0 is the end.
- */
-static ssize_t vub_conn_receive(struct vub_conn *conn, size_t want)
+/* Where the rest of the header goes, or else of the payload. */
+static struct iovec vub_conn_room(struct vub_conn *conn)
 {
 	struct vub_message *msg = &conn->message;
-	size_t have = conn->have;
+	size_t have = conn->have, size = sizeof(msg->header);
+
+	if (have < size)
+		return (struct iovec){ (char *)&msg->header + have,
+				       size - have };
+	have -= size;
+	size = vub_min(msg->header.size, sizeof(msg->payload));
+	return (struct iovec){ msg->payload + have, size - have };
+}
+
+/*
+ * Receive more bytes of the message, which is not complete. Returns what
+ * recvmsg() does; 0 is the end.
+ */
+static ssize_t vub_conn_receive(struct vub_conn *conn)
+{
 	union vub_control control;
-	struct iovec iov = { .iov_len = want };
+	struct iovec iov = vub_conn_room(conn);
 	struct msghdr hdr = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -122,14 +140,11 @@ static ssize_t vub_conn_receive(struct vub_conn *conn, size_t want)
 	};
 	ssize_t done;
 
-	iov.iov_base = have < sizeof(msg->header) ?
-		       (char *)&msg->header + have :
-		       msg->payload + (have - sizeof(msg->header));
 	done = recvmsg(conn->source.fd, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (done < 0)
 		return done;
 	if (!vub_conn_take_fds(conn, &hdr))
-		vub_conn_break(conn, "too many descriptors in a message");
+		vub_conn_bad_message(conn, "too many descriptors in a message");
 	conn->have += (size_t)done;
 	return done;
 }
@@ -139,16 +154,6 @@ static bool vub_header_valid(const struct vub_header *header)
 	return (header->flags & VUB_FLAG_VERSION_MASK) ==
 	       VUB_PROTOCOL_VERSION && !(header->flags & VUB_FLAG_REPLY) &&
 	       header->size <= VUB_PAYLOAD_MAX;
-}
-
-/* Bytes of the message that are still to come; 0: it is complete. */
-static size_t vub_conn_missing(const struct vub_conn *conn)
-{
-	const struct vub_header *header = &conn->message.header;
-
-	if (conn->have < sizeof(*header))
-		return sizeof(*header) - conn->have;
-	return sizeof(*header) + header->size - conn->have;
 }
 
 static void vub_conn_acknowledge(struct vub_conn *conn, int err)
@@ -192,25 +197,50 @@ static void vub_conn_handle(struct vub_conn *conn)
 	conn->have = 0;
 }
 
+/* The message is complete; while it waits only the end is watched for. */
+static void vub_conn_complete(struct vub_conn *conn)
+{
+	conn->waiting = vub_message_has_to_wait(conn, &conn->message);
+	if (conn->waiting)
+		vub_loop_change(&conn->dev->loop, &conn->source, 0);
+	else
+		vub_conn_handle(conn);
+}
+
+/**
+ * vub_conn_resume() - handle a message that has waited for the batch
+ * @conn: the connection, whose device has no batch
+ */
+void vub_conn_resume(struct vub_conn *conn)
+{
+	if (!conn->waiting || conn->broken)
+		return;
+	conn->waiting = false;
+	vub_loop_change(&conn->dev->loop, &conn->source, EPOLLIN);
+	vub_conn_handle(conn);
+}
+
 static void vub_conn_ready(struct vub_source *source, uint32_t events)
 {
 	struct vub_conn *conn = vub_container_of(source, struct vub_conn,
 						 source);
-	ssize_t done;
+	const struct vub_header *header = &conn->message.header;
+	ssize_t done = 0;
 
 	(void)events;
-	done = vub_conn_receive(conn, vub_conn_missing(conn));
+	if (!conn->broken && !conn->waiting)
+		done = vub_conn_receive(conn);
 	if (!done || conn->broken ||
 	    (done < 0 && errno != EAGAIN && errno != EINTR)) {
 		vub_conn_close(conn);
 		return;
 	}
-	if (conn->have < sizeof(conn->message.header))
+	if (conn->have < sizeof(*header))
 		return;
-	if (!vub_header_valid(&conn->message.header))
-		vub_conn_break(conn, "a message with a wrong header");
-	else if (!vub_conn_missing(conn))
-		vub_conn_handle(conn);
+	if (!vub_header_valid(header))
+		vub_conn_bad_message(conn, "a message with a wrong header");
+	else if (conn->have == sizeof(*header) + header->size)
+		vub_conn_complete(conn);
 }
 
 static void vub_conn_retry(struct vub_timer *timer);

@@ -66,6 +66,7 @@ int vub_device_init(struct vub_device *dev, const struct vub_options *options)
 
 	dev->options = options;
 	dev->offered = options->features;
+	dev->target = UINT64_MAX;
 	dev->release.by_page = options->by_page;
 	dev->release.grain = options->grain;
 
@@ -152,25 +153,13 @@ int vub_device_set_features(struct vub_device *dev, uint64_t features)
 }
 
 /**
- * vub_device_settle() - let nothing be under way
- * @dev: the device
- *
- * Before queues or memory change.
- */
-void vub_device_settle(struct vub_device *dev)
-{
-	vub_batch_finish(dev);
-}
-
-/**
  * vub_device_stop() - serve no queue until it is set up again
- * @dev: the device
+ * @dev: the device, which has no batch
  */
 void vub_device_stop(struct vub_device *dev)
 {
 	unsigned int i;
 
-	vub_device_settle(dev);
 	for (i = 0; i < VUB_MAX_QUEUES; i++) {
 		vub_queue_stop(&dev->queue[i]);
 		dev->queue[i].enabled = false;
@@ -181,19 +170,18 @@ void vub_device_stop(struct vub_device *dev)
  * vub_device_reset() - the device as a driver finds it
  * @dev: the device
  *
- * The operator's target stays.
+ * The operator's target stays. A batch is dropped: nobody waits for it.
  */
 void vub_device_reset(struct vub_device *dev)
 {
 	unsigned int i;
 
-	vub_batch_forget(&dev->batch);
+	dev->batch.queue = NULL;
 	for (i = 0; i < VUB_MAX_QUEUES; i++)
 		vub_queue_reset(&dev->queue[i]);
 	dev->acked = 0;
-	dev->config.actual = 0;
-	dev->config.poison_val = 0;
-	dev->config.cmd_id = VIRTIO_BALLOON_CMD_ID_STOP;
+	vub_config_reset(dev);
+	vub_stats_reset(dev);
 	dev->hints.state = VUB_HINT_IDLE;
 }
 
@@ -258,6 +246,7 @@ bool vub_device_work(void *arg)
 	struct vub_device *dev = arg;
 	uint64_t deadline = vub_now() + VUB_STEP;
 	struct vub_queue *queue;
+	const char *fault;
 
 	if (!dev->batch.queue) {
 		queue = vub_device_next(dev);
@@ -268,7 +257,10 @@ bool vub_device_work(void *arg)
 	}
 	if (dev->batch.queue)
 		vub_batch_step(dev, deadline);
-	if (vub_memory_was_hurt() && dev->conn)
-		vub_conn_break(dev->conn, "its memory was truncated");
+	fault = vub_memory_fault(&dev->memory);
+	if (fault && dev->conn)
+		vub_conn_break(dev->conn, fault);
+	if (!dev->batch.queue && dev->conn)
+		vub_conn_resume(dev->conn);
 	return dev->batch.queue || vub_device_next(dev);
 }

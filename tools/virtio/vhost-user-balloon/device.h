@@ -131,7 +131,7 @@ struct vub_traffic {
  * @queue: where they came from; NULL: there are none
  * @head: the driver's names for them
  * @nr: how many there are
- * @payload: payload bytes in them
+ * @nr_read: bytes of guest memory that were read for them
  * @runs: pages that they name
  * @cursor: how far these are released
  */
@@ -139,7 +139,7 @@ struct vub_batch {
 	struct vub_queue *queue;
 	uint16_t head[VUB_RING_MAX];
 	unsigned int nr;
-	uint64_t payload;
+	uint64_t nr_read;
 	struct vub_runs runs;
 	struct vub_cursor cursor;
 };
@@ -195,14 +195,12 @@ struct vub_hints {
 };
 
 /**
- * struct vub_config - config space, in host byte order
- * @num_pages: what the operator wants the balloon to be, in units of 4 KiB
- * @actual: what the driver says that it is
+ * struct vub_config - config space, in host byte order, but for num_pages
+ * @actual: what the driver says that the balloon is, in units of 4 KiB
  * @cmd_id: what the driver is to do about hints
  * @poison_val: what the driver says that free pages are filled with
  */
 struct vub_config {
-	uint32_t num_pages;
 	uint32_t actual;
 	uint32_t cmd_id;
 	uint32_t poison_val;
@@ -218,6 +216,7 @@ struct vub_config {
  * @acked: features that the driver has taken
  * @memory: guest memory
  * @queue: the queues
+ * @target: bytes that the operator wants each guest to have
  * @config: config space
  * @stats: statistics
  * @hints: hints
@@ -245,6 +244,7 @@ struct vub_device {
 	uint64_t acked;
 	struct vub_memory memory;
 	struct vub_queue queue[VUB_MAX_QUEUES];
+	uint64_t target;
 	struct vub_config config;
 	struct vub_stats stats;
 	struct vub_hints hints;
@@ -277,7 +277,6 @@ int vub_device_set_features(struct vub_device *dev, uint64_t features);
 void vub_device_stop(struct vub_device *dev);
 void vub_device_reset(struct vub_device *dev);
 void vub_device_disconnect(struct vub_device *dev);
-void vub_device_settle(struct vub_device *dev);
 struct vub_queue *vub_device_queue(struct vub_device *dev, enum vub_role role);
 void vub_reject(struct vub_device *dev, enum vub_reject reject);
 uint64_t vub_device_ram(const struct vub_device *dev);
@@ -289,14 +288,14 @@ bool vub_config_read(const struct vub_device *dev, uint32_t offset, void *buf,
 bool vub_config_write(struct vub_device *dev, uint32_t offset, const void *buf,
 		      uint32_t size);
 void vub_config_changed(struct vub_device *dev);
+void vub_config_reset(struct vub_device *dev);
+uint32_t vub_num_pages(const struct vub_device *dev);
 void vub_set_target(struct vub_device *dev, uint64_t bytes);
 uint64_t vub_actual(const struct vub_device *dev);
 
 /* batch.c */
 void vub_batch_start(struct vub_batch *batch, struct vub_queue *queue);
 void vub_batch_step(struct vub_device *dev, uint64_t deadline);
-void vub_batch_finish(struct vub_device *dev);
-void vub_batch_forget(struct vub_batch *batch);
 
 /* queue.c */
 void vub_queue_init(struct vub_queue *queue, struct vub_device *dev,
@@ -323,6 +322,7 @@ void vub_stats_init(struct vub_device *dev);
 void vub_stats_serve(struct vub_queue *queue);
 void vub_stats_set_interval(struct vub_device *dev, uint32_t seconds);
 void vub_stats_forget(struct vub_device *dev);
+void vub_stats_reset(struct vub_device *dev);
 
 /* hints.c */
 void vub_hints_serve(struct vub_queue *queue);

@@ -175,15 +175,12 @@ static int vub_daemon_open(struct vub_daemon *daemon)
 	return err;
 }
 
+/* The sockets stay where they are: the sandbox can remove no file. */
 static void vub_daemon_close(struct vub_daemon *daemon)
 {
 	daemon->conn.closed = NULL;
 	if (daemon->dev.conn)
 		vub_conn_close(daemon->dev.conn);
-	if (daemon->options.socket_path && daemon->listen_fd >= 0)
-		unlink(daemon->options.socket_path);
-	if (daemon->qmp.dev)
-		unlink(daemon->options.qmp_path);
 	vub_qmp_close(&daemon->qmp);
 	vub_device_destroy(&daemon->dev);
 }

@@ -3,8 +3,9 @@
  * The guest's memory.
  *
  * Regions are mapped shared, for rings and payload. The VMM may truncate a file
- * under our feet; the SIGBUS that follows is turned into zeroes, and the
- * connection ends after that (vub_memory_was_hurt()).
+ * under our feet, or the host may have no room for a page of it; the SIGBUS that
+ * follows is turned into zeroes, and the connection ends after that
+ * (vub_memory_fault()).
  *
  * Copyright (C) the project's developers
  */
@@ -30,7 +31,7 @@ static struct {
 static unsigned int vub_nr_guarded;
 static bool vub_hurt;
 
-static void vub_memory_fault(int signum, siginfo_t *info, void *context)
+static void vub_memory_signalled(int signum, siginfo_t *info, void *context)
 {
 	uintptr_t addr = (uintptr_t)info->si_addr;
 	unsigned int nr = __atomic_load_n(&vub_nr_guarded, __ATOMIC_ACQUIRE), i;
@@ -55,28 +56,46 @@ static void vub_memory_fault(int signum, siginfo_t *info, void *context)
 }
 
 /**
- * vub_memory_guard() - survive a VMM that truncates the guest's memory
+ * vub_memory_guard() - survive that pages of the guest's memory are not there
  *
  * Return: 0 or a negative error.
  */
 int vub_memory_guard(void)
 {
 	struct sigaction action = {
-		.sa_sigaction = vub_memory_fault,
+		.sa_sigaction = vub_memory_signalled,
 		.sa_flags = SA_SIGINFO,
 	};
 
 	return sigaction(SIGBUS, &action, NULL) ? -errno : 0;
 }
 
-/**
- * vub_memory_was_hurt() - whether memory was missing since the last call
- *
- * Return: true if it was; what was read there is void.
- */
-bool vub_memory_was_hurt(void)
+/* Whether a region's file is not as long any more as it has to be. */
+static bool vub_region_truncated(const struct vub_region *region)
 {
-	return __atomic_exchange_n(&vub_hurt, false, __ATOMIC_RELAXED);
+	struct stat st;
+
+	return fstat(region->fd, &st) ||
+	       (uint64_t)st.st_size < region->offset + region->size;
+}
+
+/**
+ * vub_memory_fault() - why memory was missing since the last call
+ * @memory: the memory
+ *
+ * Return: NULL if none was, or words; what was read there is void.
+ */
+const char *vub_memory_fault(const struct vub_memory *memory)
+{
+	unsigned int i;
+
+	if (!__atomic_exchange_n(&vub_hurt, false, __ATOMIC_RELAXED))
+		return NULL;
+	for (i = 0; i < memory->nr_regions; i++) {
+		if (vub_region_truncated(&memory->region[i]))
+			return "its memory was truncated";
+	}
+	return "the host had no page for its memory, or a broken one";
 }
 
 /* So many entries are valid for the signal handler. */
@@ -145,7 +164,7 @@ static int vub_region_check_file(struct vub_region *region)
 		vub_peer_warn("memory region refused: it is a device or a pipe, whose memory cannot be released; give the guest a shared memfd or a file on tmpfs");
 		return -ENODEV;
 	}
-	if ((uint64_t)st.st_size < region->offset + region->size) {
+	if (vub_region_truncated(region)) {
 		vub_peer_warn("memory region refused: its file is too short");
 		return -EINVAL;
 	}

@@ -57,7 +57,7 @@ struct vub_memory {
 };
 
 int vub_memory_guard(void);
-bool vub_memory_was_hurt(void);
+const char *vub_memory_fault(const struct vub_memory *memory);
 
 int vub_memory_add(struct vub_memory *memory, const struct vub_region *region);
 int vub_memory_settle(struct vub_memory *memory);

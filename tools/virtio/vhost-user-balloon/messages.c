@@ -4,7 +4,8 @@
  *
  * A handler gets a payload whose length lies between the bounds in its row of
  * the table; it checks the rest where it reads it. It takes a descriptor over by
- * vub_message_take_fd(); what it leaves is closed.
+ * vub_message_take_fd(); what it leaves is closed. Rings, features and memory
+ * do not change under a batch: messages that change them wait until it is done.
  *
  * Copyright (C) the project's developers
  */
@@ -86,7 +87,6 @@ static int vub_get_features(struct vub_conn *conn, struct vub_message *msg)
 
 static int vub_set_features(struct vub_conn *conn, struct vub_message *msg)
 {
-	vub_device_settle(conn->dev);
 	return vub_device_set_features(conn->dev, vub_message_u64(msg));
 }
 
@@ -120,6 +120,7 @@ static int vub_add_region(struct vub_device *dev, struct vub_message *msg,
 static int vub_set_mem_table(struct vub_conn *conn, struct vub_message *msg)
 {
 	struct vub_device *dev = conn->dev;
+	uint32_t num_pages = vub_num_pages(dev);
 	struct vub_mem_table table;
 	unsigned int i;
 	int err = 0;
@@ -132,7 +133,6 @@ static int vub_set_mem_table(struct vub_conn *conn, struct vub_message *msg)
 				sizeof(struct vub_mem_region))
 		return -EINVAL;
 
-	vub_device_settle(dev);
 	for (i = 0; i < VUB_MAX_QUEUES; i++)
 		vub_ring_unmap(&dev->queue[i].ring);
 	vub_memory_clear(&dev->memory);
@@ -144,9 +144,11 @@ static int vub_set_mem_table(struct vub_conn *conn, struct vub_message *msg)
 		vub_memory_clear(&dev->memory);
 		return err;
 	}
-	/* Rings that are set up already are elsewhere now. */
-	for (i = 0; i < VUB_MAX_QUEUES && !err; i++)
-		err = vub_queue_map(&dev->queue[i]);
+	if (vub_num_pages(dev) != num_pages)
+		vub_config_changed(dev);
+	/* Rings that are set up already are elsewhere now; one may be nowhere. */
+	for (i = 0; i < VUB_MAX_QUEUES; i++)
+		err = vub_queue_map(&dev->queue[i]) ?: err;
 	return err;
 }
 
@@ -158,7 +160,6 @@ static int vub_set_vring_num(struct vub_conn *conn, struct vub_message *msg)
 	queue = vub_message_queue(conn, msg, &num);
 	if (!queue || !num || num > VUB_RING_MAX || num & (num - 1))
 		return -EINVAL;
-	vub_device_settle(conn->dev);
 	queue->ring.nr = num;
 	return vub_queue_map(queue);
 }
@@ -172,7 +173,6 @@ static int vub_set_vring_addr(struct vub_conn *conn, struct vub_message *msg)
 	queue = vub_queue_by_index(conn, addr.index);
 	if (!queue)
 		return -EINVAL;
-	vub_device_settle(conn->dev);
 	queue->ring.addr.desc = addr.desc;
 	queue->ring.addr.used = addr.used;
 	queue->ring.addr.avail = addr.avail;
@@ -188,7 +188,6 @@ static int vub_set_vring_base(struct vub_conn *conn, struct vub_message *msg)
 	queue = vub_message_queue(conn, msg, &num);
 	if (!queue || num > UINT16_MAX)
 		return -EINVAL;
-	vub_device_settle(conn->dev);
 	vub_queue_stop(queue);
 	queue->ring.last_avail = (uint16_t)num;
 	return 0;
@@ -203,7 +202,6 @@ static int vub_get_vring_base(struct vub_conn *conn, struct vub_message *msg)
 	queue = vub_message_queue(conn, msg, &num);
 	if (!queue)
 		return -EINVAL;
-	vub_device_settle(conn->dev);
 	state.index = queue->index;
 	state.num = vub_queue_stop(queue);
 	vub_conn_reply(conn, &state, sizeof(state));
@@ -303,7 +301,6 @@ static int vub_set_vring_enable(struct vub_conn *conn, struct vub_message *msg)
 	queue = vub_message_queue(conn, msg, &num);
 	if (!queue || num > 1)
 		return -EINVAL;
-	vub_device_settle(conn->dev);
 	queue->enabled = num;
 	queue->pending = num;
 	return 0;
@@ -384,53 +381,86 @@ static int vub_vring_kick(struct vub_conn *conn, struct vub_message *msg)
 #define VUB_ADDR	sizeof(struct vub_vring_addr)
 #define VUB_CONFIG	sizeof(struct vub_config_message)
 
-/* What each message may look like, and who handles it. */
+/* What each message may look like, who handles it, and if a batch comes first. */
 static const struct vub_handler {
 	int (*handle)(struct vub_conn *conn, struct vub_message *msg);
 	size_t min_size;
 	size_t max_size;
 	unsigned int max_fds;
+	bool waits;
 } vub_handlers[VUB_NR_REQUESTS] = {
-	[VUB_GET_FEATURES] = { vub_get_features, 0, 0, 0 },
-	[VUB_SET_FEATURES] = { vub_set_features, VUB_U64, VUB_U64, 0 },
-	[VUB_SET_OWNER] = { vub_set_owner, 0, 0, 0 },
+	[VUB_GET_FEATURES] = { vub_get_features, 0, 0, 0, true },
+	[VUB_SET_FEATURES] = { vub_set_features, VUB_U64, VUB_U64, 0, true },
+	[VUB_SET_OWNER] = { vub_set_owner, 0, 0, 0, false },
 	[VUB_SET_MEM_TABLE] = { vub_set_mem_table, sizeof(struct vub_mem_table),
-				VUB_PAYLOAD_MAX, VUB_MAX_REGIONS },
-	[VUB_SET_VRING_NUM] = { vub_set_vring_num, VUB_STATE, VUB_STATE, 0 },
-	[VUB_SET_VRING_ADDR] = { vub_set_vring_addr, VUB_ADDR, VUB_ADDR, 0 },
-	[VUB_SET_VRING_BASE] = { vub_set_vring_base, VUB_STATE, VUB_STATE, 0 },
-	[VUB_GET_VRING_BASE] = { vub_get_vring_base, VUB_STATE, VUB_STATE, 0 },
-	[VUB_SET_VRING_KICK] = { vub_set_vring_kick, VUB_U64, VUB_U64, 1 },
-	[VUB_SET_VRING_CALL] = { vub_set_vring_call, VUB_U64, VUB_U64, 1 },
-	[VUB_SET_VRING_ERR] = { vub_set_vring_err, VUB_U64, VUB_U64, 1 },
-	[VUB_GET_PROTOCOL_FEATURES] = { vub_get_protocol_features, 0, 0, 0 },
+				VUB_PAYLOAD_MAX, VUB_MAX_REGIONS, true },
+	[VUB_SET_VRING_NUM] = { vub_set_vring_num, VUB_STATE, VUB_STATE, 0,
+				true },
+	[VUB_SET_VRING_ADDR] = { vub_set_vring_addr, VUB_ADDR, VUB_ADDR, 0,
+				 true },
+	[VUB_SET_VRING_BASE] = { vub_set_vring_base, VUB_STATE, VUB_STATE, 0,
+				 true },
+	[VUB_GET_VRING_BASE] = { vub_get_vring_base, VUB_STATE, VUB_STATE, 0,
+				 true },
+	[VUB_SET_VRING_KICK] = { vub_set_vring_kick, VUB_U64, VUB_U64,
+				 1, false },
+	[VUB_SET_VRING_CALL] = { vub_set_vring_call, VUB_U64, VUB_U64,
+				 1, false },
+	[VUB_SET_VRING_ERR] = { vub_set_vring_err, VUB_U64, VUB_U64, 1, false },
+	[VUB_GET_PROTOCOL_FEATURES] = { vub_get_protocol_features, 0, 0,
+					0, false },
 	[VUB_SET_PROTOCOL_FEATURES] = { vub_set_protocol_features,
-					VUB_U64, VUB_U64, 0 },
-	[VUB_GET_QUEUE_NUM] = { vub_get_queue_num, 0, 0, 0 },
+					VUB_U64, VUB_U64, 0, false },
+	[VUB_GET_QUEUE_NUM] = { vub_get_queue_num, 0, 0, 0, false },
 	[VUB_SET_VRING_ENABLE] = { vub_set_vring_enable, VUB_STATE, VUB_STATE,
-				   0 },
-	[VUB_SET_BACKEND_REQ_FD] = { vub_set_backend_req_fd, 0, 0, 1 },
-	[VUB_GET_CONFIG] = { vub_get_config, VUB_CONFIG, VUB_PAYLOAD_MAX, 0 },
-	[VUB_SET_CONFIG] = { vub_set_config, VUB_CONFIG, VUB_PAYLOAD_MAX, 0 },
-	[VUB_RESET_DEVICE] = { vub_reset_device, 0, 0, 0 },
-	[VUB_VRING_KICK] = { vub_vring_kick, VUB_STATE, VUB_STATE, 0 },
+				   0, true },
+	[VUB_SET_BACKEND_REQ_FD] = { vub_set_backend_req_fd, 0, 0, 1, false },
+	[VUB_GET_CONFIG] = { vub_get_config, VUB_CONFIG, VUB_PAYLOAD_MAX,
+			     0, false },
+	[VUB_SET_CONFIG] = { vub_set_config, VUB_CONFIG, VUB_PAYLOAD_MAX,
+			     0, false },
+	[VUB_RESET_DEVICE] = { vub_reset_device, 0, 0, 0, false },
+	[VUB_VRING_KICK] = { vub_vring_kick, VUB_STATE, VUB_STATE, 0, false },
 };
+
+/* The row of a message, or NULL. */
+static const struct vub_handler *vub_message_handler(const struct vub_message *msg)
+{
+	const struct vub_handler *handler;
+
+	if (msg->header.request >= VUB_NR_REQUESTS)
+		return NULL;
+	handler = &vub_handlers[msg->header.request];
+	return handler->handle ? handler : NULL;
+}
+
+/**
+ * vub_message_has_to_wait() - whether the batch has to be done before a message
+ * @conn: the connection
+ * @msg: the message, complete
+ *
+ * Return: true if it has.
+ */
+bool vub_message_has_to_wait(const struct vub_conn *conn,
+			     const struct vub_message *msg)
+{
+	const struct vub_handler *handler = vub_message_handler(msg);
+
+	return handler && handler->waits && conn->dev->batch.queue;
+}
 
 /**
  * vub_message_handle() - handle a message
  * @conn: the connection
- * @msg: the message, complete
+ * @msg: the message, complete, which does not have to wait
  *
  * Return: 0, or a negative error if the message is refused.
  */
 int vub_message_handle(struct vub_conn *conn, struct vub_message *msg)
 {
-	const struct vub_handler *handler;
+	const struct vub_handler *handler = vub_message_handler(msg);
 
-	if (msg->header.request >= VUB_NR_REQUESTS)
-		return -EOPNOTSUPP;
-	handler = &vub_handlers[msg->header.request];
-	if (!handler->handle)
+	if (!handler)
 		return -EOPNOTSUPP;
 	if (msg->header.size < handler->min_size ||
 	    msg->header.size > handler->max_size ||

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -134,7 +133,7 @@ static void vub_client_answer(struct vub_qmp_client *client,
 	if (reply->value)
 		answer = json_pack("{s:o}", "return", reply->value);
 	else
-		answer = json_pack("{s:{s:s,s:s}}", "error", "class",
+		answer = json_pack("{s:{s:s,s:o}}", "error", "class",
 				   reply->error_class, "desc",
 				   reply->error_desc);
 	if (id)
@@ -301,21 +300,19 @@ static void vub_qmp_accept(struct vub_source *source, uint32_t events)
 static void vub_qmp_send_event(struct vub_qmp *qmp)
 {
 	struct vub_qmp_client *client;
-	struct timeval now;
 
-	gettimeofday(&now, NULL);
 	for (client = qmp->clients; client; client = client->next) {
 		if (!client->negotiated)
 			continue;
 		vub_client_send_json(client,
 				     json_pack("{s:{s:I,s:I},s:s,s:{s:I}}",
 					       "timestamp", "seconds",
-					       (json_int_t)now.tv_sec,
+					       (json_int_t)qmp->changed.tv_sec,
 					       "microseconds",
-					       (json_int_t)now.tv_usec,
+					       (json_int_t)qmp->changed.tv_usec,
 					       "event", "BALLOON_CHANGE",
 					       "data", "actual",
-					       (json_int_t)vub_actual(qmp->dev)));
+					       (json_int_t)qmp->actual));
 	}
 	qmp->event_due = false;
 	vub_timer_set(&qmp->dev->loop, &qmp->event_timer,
@@ -335,11 +332,13 @@ static void vub_qmp_event_pause_over(struct vub_timer *timer)
  * vub_qmp_balloon_change() - the balloon's size has changed
  * @qmp: the socket
  *
- * Operators hear of the first change at once, then once a second, and of the
- * last one in any case.
+ * Operators hear of the first change at once, then once a second with the time
+ * of the change, and of the last one in any case, even when the guest is gone by then.
  */
 void vub_qmp_balloon_change(struct vub_qmp *qmp)
 {
+	qmp->actual = vub_actual(qmp->dev);
+	gettimeofday(&qmp->changed, NULL);
 	if (qmp->event_timer.set)
 		qmp->event_due = true;
 	else

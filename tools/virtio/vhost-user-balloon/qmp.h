@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/time.h>
 
 #include "loop.h"
 #include "util.h"
@@ -58,6 +59,8 @@ struct vub_qmp_client {
  * @nr_clients: how many there are
  * @event_timer: set while another event would come too early
  * @event_due: there is an event to send when it would not
+ * @actual: what it says
+ * @changed: when that came to be
  */
 struct vub_qmp {
 	struct vub_device *dev;
@@ -66,6 +69,8 @@ struct vub_qmp {
 	unsigned int nr_clients;
 	struct vub_timer event_timer;
 	bool event_due;
+	uint64_t actual;
+	struct timeval changed;
 };
 
 /**
@@ -73,13 +78,13 @@ struct vub_qmp {
  * @value: what it returns; NULL: see @text
  * @text: the same as text, where jansson cannot express it; NULL: an error
  * @error_class: the error's class
- * @error_desc: what is wrong, in words
+ * @error_desc: what is wrong, in words: text of any length
  */
 struct vub_reply {
 	json_t *value;
 	char *text;
 	const char *error_class;
-	char error_desc[256];
+	json_t *error_desc;
 };
 
 /* qmp.c */

@@ -40,7 +40,7 @@ void vub_reply_error(struct vub_reply *reply, const char *error_class,
 
 	reply->error_class = error_class;
 	va_start(args, format);
-	vsnprintf(reply->error_desc, sizeof(reply->error_desc), format, args);
+	reply->error_desc = json_vsprintf(format, args);
 	va_end(args);
 }
 
@@ -184,8 +184,15 @@ static const char *vub_arg_property(const struct vub_device *dev,
  */
 static char *vub_guest_stats_text(const struct vub_stats *stats)
 {
-	static const char *const names[] =
-		VIRTIO_BALLOON_S_NAMES_WITH_PREFIX("stat-");
+	/* As QEMU calls them, which is not in all what the UAPI does. */
+	static const char *const names[VIRTIO_BALLOON_S_NR] = {
+		"stat-swap-in", "stat-swap-out", "stat-major-faults",
+		"stat-minor-faults", "stat-free-memory", "stat-total-memory",
+		"stat-available-memory", "stat-disk-caches",
+		"stat-htlb-pgalloc", "stat-htlb-pgfail", "stat-oom-kills",
+		"stat-alloc-stalls", "stat-async-scans", "stat-direct-scans",
+		"stat-async-reclaims", "stat-direct-reclaims",
+	};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);

@@ -133,11 +133,12 @@ static json_t *vub_memory_json(const struct vub_memory *memory)
 	return list;
 }
 
-static json_t *vub_config_json(const struct vub_config *config)
+static json_t *vub_config_json(const struct vub_device *dev)
 {
+	const struct vub_config *config = &dev->config;
 	json_t *object = json_object();
 
-	vub_put(object, "num-pages", config->num_pages);
+	vub_put(object, "num-pages", vub_num_pages(dev));
 	vub_put(object, "actual", config->actual);
 	vub_put(object, "free-page-hint-cmd-id", config->cmd_id);
 	vub_put(object, "poison-val", config->poison_val);
@@ -171,7 +172,7 @@ static json_t *vub_fill_json(const struct vub_fill *fill)
  * vub_qmp_device() - describe the device
  * @dev: the device
  *
- * Counters are since the daemon started; whoever wants to measure takes
+ * Most counters are since the daemon started; whoever wants to measure takes
  * differences.
  *
  * Return: an object; vhost-user-balloon(1) explains the members.
@@ -191,7 +192,7 @@ json_t *vub_qmp_device(const struct vub_device *dev)
 	vub_put(object, "ram", vub_device_ram(dev));
 	vub_put(object, "features-offered", dev->offered);
 	vub_put(object, "features", dev->acked);
-	json_object_set_new(object, "config", vub_config_json(&dev->config));
+	json_object_set_new(object, "config", vub_config_json(dev));
 	json_object_set_new(object, "memory", vub_memory_json(&dev->memory));
 	json_object_set_new(object, "queues", vub_queues_json(dev));
 	json_object_set_new(object, "traffic", traffic);

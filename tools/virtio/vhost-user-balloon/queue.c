@@ -197,7 +197,7 @@ static void vub_queue_give_one(struct vub_queue *queue, uint16_t head)
 	}
 	vub_ring_give(&queue->ring, head, 0);
 	if (quirks->duplicate)
-		vub_ring_give(&queue->ring, head, 0);
+		vub_ring_lie(&queue->ring, head);
 }
 
 /* The first buffer that is late tells when to look again. */

@@ -77,6 +77,16 @@ void vub_stats_init(struct vub_device *dev)
 }
 
 /**
+ * vub_stats_reset() - the guest's figures are no more
+ * @dev: the device
+ */
+void vub_stats_reset(struct vub_device *dev)
+{
+	vub_stats_clear(&dev->stats);
+	dev->stats.last_update = 0;
+}
+
+/**
  * vub_stats_serve() - take figures
  * @queue: the statistics queue, ready
  */

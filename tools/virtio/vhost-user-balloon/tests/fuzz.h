@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a fuzzer has to have: libFuzzer's entry, which fuzz_main.c calls as well.
+ * What a fuzzer has to have: libFuzzer's entry.
  *
  * Copyright (C) the project's developers
  */

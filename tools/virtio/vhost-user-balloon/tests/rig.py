@@ -16,35 +16,17 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / 'tools/testing/vm'))
+# pylint: disable=wrong-import-position
+from bed import BUILD, MIB, PAGE, QMPError, wait_for
+
 DAEMON = Path(os.environ.get(
-    'VUB_DAEMON', TOP / 'build/vhost-user-balloon/vhost-user-balloon'))
-PAGE = 4096
-MIB = 1 << 20
-
-
-def wait_for(pred, timeout, what, interval=0.02):
-    """Return what pred returns as soon as that is true."""
-    end = time.monotonic() + timeout
-    while True:
-        value = pred()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise TimeoutError(f'not within {timeout:g} s: {what}')
-        time.sleep(interval)
-
-
-class QMPError(Exception):
-    """The daemon refused a command."""
-
-    def __init__(self, error):
-        super().__init__(f"{error['class']}: {error['desc']}")
-        self.error_class = error['class']
+    'VUB_DAEMON', BUILD / 'vhost-user-balloon/vhost-user-balloon'))
 
 
 class QMP:
@@ -91,7 +73,7 @@ class QMP:
         self.sock.sendall(json.dumps(message).encode())
         answer = self.answer()
         if 'error' in answer:
-            raise QMPError(answer['error'])
+            raise QMPError(command, answer['error'])
         return answer['return']
 
     def stats(self):
@@ -131,7 +113,8 @@ class Daemon:
             self.process = subprocess.Popen(
                 [str(DAEMON), f'--socket-path={self.socket}',
                  f'--qmp={self.qmp_socket}', *self.options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True)
         wait_for(lambda: self.process.poll() is not None or self.greets(),
                  20, 'the daemon to greet')
 
@@ -182,3 +165,6 @@ class Daemon:
         if exc_type is None and self.check:
             assert 'Sanitizer' not in log and 'runtime error' not in log
             assert alive and status == 0, f'the daemon ended with {status}'
+
+
+__all__ = ['DAEMON', 'MIB', 'PAGE', 'QMP', 'Daemon', 'QMPError', 'wait_for']

@@ -206,6 +206,18 @@ def test_statistics():
         assert ring.used() == []
 
 
+def test_statistics_end_with_their_guest():
+    with Daemon(*ALL, *SANDBOX) as daemon, daemon.qmp() as qmp:
+        for end in (lambda vmm: vmm.tell(RESET_DEVICE), Vmm.close):
+            with Vmm(daemon.socket) as vmm:
+                vmm.set_up()
+                vmm.rings[2].send(stats_buffer([(4, 1234)]))
+                wait_for(lambda: qmp.stats()['last-update'], 5, 'statistics')
+                end(vmm)
+                wait_for(lambda: not qmp.stats()['last-update'], 5, 'the end of them')
+                assert qmp.stats()['stats']['stat-free-memory'] == 2**64 - 1
+
+
 def test_free_page_hints():
     with pair() as (_, qmp, vmm):
         ring = vmm.rings[3]
@@ -249,6 +261,22 @@ def test_target_and_actual():
         assert vmm.num_pages() == 0
 
 
+def test_the_next_guest_is_given_what_the_operator_asked_for():
+    with Daemon(*ALL, *SANDBOX) as daemon, daemon.qmp() as qmp:
+        for mib in (64, 32, 8, 128):
+            with Vmm(daemon.socket, mib=mib) as vmm:
+                vmm.negotiate()
+                assert vmm.num_pages() == 0
+                assert vmm.mem_table()
+                if mib == 64:
+                    qmp('balloon', value=16 * MIB)
+                give_up = max(mib - 16, 0) * MIB // PAGE
+                assert vmm.num_pages() == give_up
+                assert qmp.device()['config']['num-pages'] == give_up
+                # Whoever has read it before the memory came reads it again.
+                assert vmm.config_changes(5 if give_up else 0.1) == bool(give_up)
+
+
 def test_a_balloon_larger_than_ram_is_refused():
     with pair() as (_, qmp, vmm):
         vmm.set_actual(64 * MIB // PAGE + 1)
@@ -286,6 +314,18 @@ def test_memory_that_moves_takes_the_rings_along():
         assert vmm.mem_table([(GUEST, vmm.size, USER, 0)])
         vmm.inflate([FIRST_DATA + 1])
         assert not breaches(qmp)
+
+
+def test_a_ring_that_is_lost_takes_no_other_along():
+    with pair() as (_, qmp, vmm):
+        assert not vmm.mem_table([(GUEST + RING_BYTES, vmm.size - RING_BYTES,
+                                   USER + RING_BYTES, RING_BYTES)])
+        vmm.inflate([FIRST_DATA], ring=1)
+        vmm.rings[0].send(vmm.pfns([FIRST_DATA]))
+        settle()
+        assert vmm.rings[0].used() == []
+        assert vmm.mem_table()
+        assert vmm.rings[0].wait_used() and not breaches(qmp)
 
 
 def test_memory_may_come_after_the_rings():
@@ -449,8 +489,14 @@ def test_a_breach_breaks_its_queue_and_no_other(kind, act, index):
         assert not qmp.device()['queues'][index]['broken']
 
 
+def processor_time(daemon):
+    """Seconds that the daemon has run for; on a busy machine it also waits."""
+    schedstat = Path(f'/proc/{daemon.process.pid}/schedstat').read_text()
+    return int(schedstat.split()[0]) / 1e9
+
+
 def test_the_operator_is_heard_while_a_guest_keeps_the_daemon_busy():
-    with pair('--release=page', mib=512) as (_, qmp, vmm):
+    with pair('--release=page', mib=512) as (daemon, qmp, vmm):
         ring = vmm.rings[0]
         size = vmm.size // PAGE - 2 * FIRST_DATA
         # All pages but the first ones, in a few long buffers among those.
@@ -464,11 +510,67 @@ def test_the_operator_is_heard_while_a_guest_keeps_the_daemon_busy():
         ring.kick()
         slowest = 0
         while ring.used_idx() != ring.avail_idx:
-            begin = time.monotonic()
+            begin = processor_time(daemon)
             qmp('query-balloon')
-            slowest = max(slowest, time.monotonic() - begin)
+            slowest = max(slowest, processor_time(daemon) - begin)
         assert qmp.device()['release']['punches'] == size
-        assert slowest < (1 if SANITIZED else 0.1), f'{slowest * 1000:.0f} ms'
+        assert slowest < 0.1, f'{slowest * 1000:.0f} ms'
+
+
+@contextlib.contextmanager
+def long_batch():
+    """A daemon with a batch that takes it long, of so many pages."""
+    with pair('--release=page', '--page-bitmap', mib=4096) as (_, qmp, vmm):
+        def punches():
+            return qmp.device()['release']['punches']
+
+        # One small buffer, a bit for 2 MiB; the first ones have the rings.
+        blocks = vmm.size // (2 * MIB)
+        window = struct.pack('<QIBBH', GUEST // PAGE, blocks, 9, 0, 0)
+        bits = (1 << blocks) - (1 << 2)
+        vmm.rings[0].send(window + bits.to_bytes(blocks // 8, 'little'))
+        wait_for(punches, 5, 'the batch', 0)
+        yield qmp, vmm, punches, (blocks - 2) * 512
+
+
+@pytest.mark.parametrize('request_, payload', (
+    (SET_VRING_ENABLE, struct.pack('<II', 1, 1)),
+    (SET_FEATURES, struct.pack('<Q', 1 << PROTOCOL)),
+    (SET_VRING_NUM, struct.pack('<II', 7, 4))))
+def test_the_operator_is_heard_while_a_message_waits_for_a_batch(request_, payload):
+    with long_batch() as (_, vmm, punches, pages):
+        vmm.send(request_, payload, flags=1 | NEED_REPLY)
+        # Three answers from the middle of the batch, before the message's own.
+        heard = [punches() for _ in range(3)]
+        assert heard[2] < pages
+        assert vmm.rings[0].used() == []
+        assert vmm.receive()[2] == bytes(8)
+        assert vmm.rings[0].used() and punches() == pages
+
+
+def test_what_nobody_waits_for_is_dropped():
+    for end in (lambda vmm: vmm.tell(RESET_DEVICE), Vmm.close,
+                lambda vmm: vmm.send(SET_VRING_ENABLE, struct.pack('<II', 1, 1))):
+        with long_batch() as (qmp, vmm, punches, pages):
+            end(vmm)
+            vmm.close()
+            wait_for(lambda: not qmp.device()['connected'], 5, 'the end')
+            assert punches() < pages
+
+
+def test_bad_buffers_count_for_the_length_of_a_batch():
+    with pair() as (_, qmp, vmm):
+        ring = vmm.rings[0]
+        # Long ones whose last bytes are nowhere: no page is ever named.
+        ring.desc(0, GUEST + BUFFERS, 65532, NEXT, 1)
+        ring.desc(1, 0, 4)
+        for _ in range(RING_SIZE):
+            ring.offer(0, publish=False)
+        ring.publish()
+        ring.kick()
+        ring.wait_used(RING_SIZE)
+        assert qmp.device()['rejects']['address'] == RING_SIZE
+        assert qmp.device()['traffic']['inflate']['batches'] >= RING_SIZE // 16
 
 
 def test_memory_of_the_daemon_stays_small():
@@ -621,21 +723,38 @@ def test_rings_outside_memory_are_refused():
                                struct.pack('<IIQQQQ', 0, 0, *addrs, 0)), addrs
 
 
+@pytest.mark.parametrize('more', (0, 65536))
 @pytest.mark.parametrize('data', (
     struct.pack('<III', 1, 0, 0),           # no version
     struct.pack('<III', 1, 2, 0),           # another version
     struct.pack('<III', 1, 5, 0),           # a reply
     struct.pack('<III', 1, 1, 0xffffffff),  # a payload without end
+    struct.pack('<III', 1, 1, 269),         # one that is a byte too long
     struct.pack('<III', 99, 1, 0)))         # nobody would answer
-def test_a_broken_header_ends_the_connection(data):
+def test_a_broken_header_ends_the_connection(data, more):
     with Daemon(*ALL, *SANDBOX) as daemon:
         with Vmm(daemon.socket) as vmm:
-            vmm.sock.sendall(data)
+            with contextlib.suppress(BrokenPipeError):
+                vmm.sock.sendall(data + b'\xff' * more)
             assert vmm.gone()
         with daemon.qmp() as qmp, Vmm(daemon.socket) as vmm:
             vmm.set_up()
             vmm.inflate([FIRST_DATA])
-            assert qmp.device()['bad-messages'] >= 1
+            assert qmp.device()['bad-messages'] == 1
+
+
+def test_what_is_a_bad_message_and_what_is_not():
+    with Daemon(*ALL, *SANDBOX) as daemon, daemon.qmp() as qmp:
+        with Vmm(daemon.socket) as vmm:
+            vmm.negotiate()
+            assert refused(vmm, 99)
+            assert qmp.device()['bad-messages'] == 1
+            qmp.misbehave('disconnect')
+            assert vmm.gone()
+        with Vmm(daemon.socket) as vmm:
+            vmm.send(SET_MEM_TABLE, bytes(8), (vmm.memory_fd,) * 20)
+            assert vmm.gone()
+        assert qmp.device()['bad-messages'] == 2
 
 
 def test_messages_may_come_in_pieces():
@@ -706,9 +825,36 @@ def test_memory_that_is_truncated_ends_the_connection():
                 ring.kick()
                 assert vmm.gone()
             assert not qmp.device()['connected']
+            assert qmp.device()['bad-messages'] == 0
+            assert 'was truncated' in daemon.log()
         with Vmm(daemon.socket) as vmm:
             vmm.set_up()
             vmm.inflate([FIRST_DATA])
+
+
+def test_memory_that_the_host_has_no_page_for_ends_the_connection():
+    with Daemon(*ALL, *SANDBOX) as daemon, Vmm(daemon.socket) as vmm:
+        vmm.set_up()
+        pools = Path('/sys/kernel/mm/hugepages/hugepages-2048kB')
+        try:
+            fd = os.memfd_create('huge', os.MFD_HUGETLB | os.MFD_HUGE_2MB)
+            os.ftruncate(fd, 2 * MIB)
+            free = int((pools / 'free_hugepages').read_text())
+        except OSError as error:
+            pytest.skip(f'no hugetlbfs: {error}')
+        if free:
+            pytest.skip('there are huge pages')
+        assert vmm.mem_table([(GUEST, vmm.size, USER, 0),
+                              (1 << 32, 2 * MIB, USER + vmm.size, 0)],
+                             [vmm.memory_fd, fd])
+        os.close(fd)
+        ring = vmm.rings[0]
+        ring.desc(0, 1 << 32, 64)
+        ring.offer(0)
+        ring.kick()
+        assert vmm.gone()
+        assert 'no page for its memory' in daemon.log()
+        assert 'truncated' not in daemon.log()
 
 
 def test_a_failing_discard_is_counted_and_said():
@@ -786,7 +932,10 @@ def test_without_reconnect_the_daemon_ends_with_its_guest():
         with Vmm(daemon.socket) as vmm:
             vmm.set_up()
         assert daemon.process.wait(10) == 0
-        assert not daemon.socket.exists() and not daemon.qmp_socket.exists()
+        # What it leaves behind is dead.
+        for path in (daemon.socket, daemon.qmp_socket):
+            with pytest.raises(ConnectionRefusedError):
+                socket.socket(socket.AF_UNIX).connect(str(path))
 
 
 def test_sockets_are_for_the_user_alone():
@@ -878,6 +1027,7 @@ def test_delay_drop_hold_reorder_duplicate():
         qmp.misbehave('duplicate', queue='inflate')
         head = ring.send(page)
         assert ring.wait_used(2) == [head, head]
+        assert qmp.device()['queues'][0]['taken'] == 2
         qmp.misbehave('off')
         assert not breaches(qmp)
 

@@ -3,16 +3,20 @@
 # How the daemon is tested; part of ../Makefile.
 #
 # Unit tests and fuzzers are programs of their own. What hostile peers do is tried
-# twice: with ASan and UBSan, and with the daemon as it ships, which the test with
-# UML takes as well.
+# twice: with ASan and UBSan, and with the daemon as it ships. Guests are in
+# tools/testing/vm.
 #
 # Copyright (C) the project's developers
 
 unit		:= $(addprefix $(out)/tests/,test_runs test_decode test_ring)
+ifndef SANITIZE
+unit		+= $(out)/tests/test_sandbox
+endif
 fuzzers		:= $(addprefix $(out)/tests/,fuzz_decode fuzz_ring fuzz_messages)
 PYTEST		?= /usr/bin/python3 -m pytest -q -p no:cacheprovider
-# Seconds that each fuzzer runs for.
+# Seconds that each fuzzer runs for, and where it puts inputs that reach further.
 FUZZ_TIME	?= 20
+FUZZ_CORPUS	?= $(src)tests/corpus
 
 $(out)/tests/%.o: $(src)tests/%.c | $(header)
 	$(call say,CC)
@@ -23,58 +27,50 @@ $(unit): $(out)/tests/%: $(out)/tests/%.o $(addprefix $(out)/,$(pure))
 	$(call say,LD)
 	$(quiet)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(libs)
 
-# Each by itself: a fuzzer throws chance at what it tests, with a seed that it
-# prints. With FUZZER=1 (and clang) libFuzzer guides it instead.
-ifdef FUZZER
-fuzz_main	:=
+# libFuzzer guides them by what they have covered, which takes clang.
 $(fuzzers): sanitize += -fsanitize=fuzzer
-else
-fuzz_main	:= $(out)/tests/fuzz_main.o
-endif
-
-$(fuzzers): $(out)/tests/%: $(out)/tests/%.o $(fuzz_main) $(addprefix $(out)/,$(objects))
+$(fuzzers): $(out)/tests/%: $(out)/tests/%.o $(addprefix $(out)/,$(objects))
 	$(call say,LD)
 	$(quiet)$(CC) $(CFLAGS) $(LDFLAGS) $(sanitize) -o $@ $^ $(libs)
 
-.PHONY: check-unit check-fuzz check-programs check-peers check-confined \
-	check-uml fuzz
+.PHONY: check-unit check-peers check-confined check-fuzz fuzz fuzz-run
 .SECONDARY:
 
 check-unit: $(unit)
 	$(quiet)set -e; for test in $^; do $$test; done
 
-check-fuzz: $(fuzzers)
-	$(quiet)set -e; for fuzzer in $^; do $$fuzzer $(FUZZ_TIME); done
-
-check-programs: check-unit check-fuzz $(daemon)
-
 check-peers:
 	$(quiet)$(MAKE) -f $(firstword $(MAKEFILE_LIST)) -C $(CURDIR) \
-		SANITIZE=1 check-programs
+		SANITIZE=1 check-unit all
 	$(quiet)VUB_DAEMON=$(O)/sanitize/vhost-user-balloon VUB_SANITIZED=1 \
 		$(PYTEST) $(src)tests/test_peer.py $(src)tests/test_qmp.py
 
 # The sandbox does not take sanitizers, so the daemon as it ships has to show
 # that it can do all of it confined.
-check-confined: $(daemon)
+check-confined: $(daemon) check-unit
 	$(quiet)VUB_DAEMON=$(daemon) \
 		$(PYTEST) $(src)tests/test_peer.py $(src)tests/test_qmp.py
 
-check-uml: $(daemon)
-	$(quiet)VUB_DAEMON=$(daemon) $(PYTEST) $(src)tests/test_uml.py
+# The corpus of the tree is where they begin, and stays as it is.
+check-fuzz:
+	$(quiet)$(MAKE) -f $(firstword $(MAKEFILE_LIST)) -C $(CURDIR) \
+		FUZZ_CORPUS=$(O)/corpus fuzz
 
-check: check-peers check-confined check-uml
+check: check-confined check-peers check-fuzz
 
-# Coverage-guided, with a corpus that it adds to: make fuzz FUZZ_TIME=3600
+# With a corpus that it adds to: make fuzz FUZZ_TIME=3600
 fuzz:
 	$(quiet)$(MAKE) -f $(firstword $(MAKEFILE_LIST)) -C $(CURDIR) \
-		O=$(O)/fuzz SANITIZE=1 FUZZER=1 CC=clang fuzz-run
+		O=$(O)/fuzz SANITIZE=1 FUZZER=1 CC=clang \
+		FUZZ_CORPUS=$(FUZZ_CORPUS) fuzz-run
 
-.PHONY: fuzz-run
 fuzz-run: $(fuzzers)
 	$(quiet)set -e; for fuzzer in $^; do \
-		corpus=$(src)tests/corpus/$$(basename $$fuzzer); \
-		mkdir -p $$corpus; \
+		name=$$(basename $$fuzzer); log=$(O)/$$name.log; \
+		mkdir -p $(FUZZ_CORPUS)/$$name; \
 		$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
-			-artifact_prefix=$(O)/ $$corpus; \
+			-artifact_prefix=$(O)/ $(FUZZ_CORPUS)/$$name \
+			$(src)tests/corpus/$$name >$$log 2>&1 || \
+			{ cat $$log; echo "not ok - $$name"; exit 1; }; \
+		echo "ok - $$name: $$(sed -n 's/^stat::number_of_executed_units: *//p' $$log) inputs"; \
 	done
