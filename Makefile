@@ -4,32 +4,50 @@
 # and tools/testing/, each of which does nothing quickly when it has nothing to do.
 
 .NOTPARALLEL:
-.PHONY: help demo kernels device check soak bench module lint clean \
-	base tree kernel-x86 kernel-x86-debug kernel-uml base-module stock bench-name
+.PHONY: help demo kernels device fuzz check soak bench module lint clean \
+	base tree kernel-x86 kernel-x86-debug kernel-uml kernel-uml-bench \
+	base-module-x86 base-module-x86-debug base-module-uml-bench stock qemu-next bench-name
+
+# What the demo runs on, and the kernel that measures there.
+BED := qemu
+bed_kernel_qemu := x86
+bed_kernel_uml := uml-bench
+bench_bed_resize := uml
+demo_kernel = $(or $(bed_kernel_$(BED)),$(error BED=$(BED): there are BED=qemu and BED=uml))
+bench_kernel = $(bed_kernel_$(or $(bench_bed_$(BENCH)),qemu))
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: base-module ## take a guest's memory and give it back, beside the base's own driver
+demo: ## take a guest's memory and give it back, beside the base's own driver; BED=uml: without QEMU
+	@$(MAKE) --no-print-directory base-module-$(demo_kernel) device
 	@scripts/install-packages vm plot
-	@tools/testing/bench/demo
+	@tools/testing/bench/demo --bed=$(BED)
 
-kernels: kernel-x86-debug kernel-uml stock ## build the kernels and modules that the tests boot
-	@scripts/base-module x86-debug
+kernels: base-module-x86-debug kernel-uml stock ## build the kernels and modules that the tests boot
 	@scripts/module build/stock/headers
 
 device: ## build vhost-user-balloon, the host's side, in build/vhost-user-balloon
 	@scripts/install-packages device
 	@$(MAKE) --no-print-directory -C tools/virtio/vhost-user-balloon
 
+qemu-next: ## get a QEMU that can have vhost-user-balloon for a host, in build/qemu-next
+	@scripts/install-packages next
+	@scripts/qemu-next
+
+fuzz: device ## fuzz vhost-user-balloon, FUZZ_TIME=SECONDS for each of three fuzzers
+	@scripts/install-packages fuzz
+	@$(MAKE) --no-print-directory -C tools/virtio/vhost-user-balloon fuzz
+
 check: kernels device ## run the tests
-	@scripts/install-packages vm test
+	@scripts/install-packages vm test fuzz
 	@tools/testing/vm/check
 
 soak: export SOAK = 1
 soak: check ## run the tests, with the long cases whole
 
-bench: bench-name base-module ## run the benchmark BENCH=NAME; without a name, list them
+bench: bench-name ## run the benchmark BENCH=NAME; without a name, list them
+	@$(MAKE) --no-print-directory base-module-$(bench_kernel) device
 	@scripts/install-packages vm plot
 	@tools/testing/bench/$(BENCH)
 
@@ -51,11 +69,11 @@ base:
 tree: base ## lay the project over the base in build/tree
 	@scripts/overlay
 
-kernel-x86 kernel-x86-debug kernel-uml: kernel-%: tree
+kernel-x86 kernel-x86-debug kernel-uml kernel-uml-bench: kernel-%: tree
 	@scripts/kernel $*
 
-base-module: kernel-x86
-	@scripts/base-module x86
+base-module-x86 base-module-x86-debug base-module-uml-bench: base-module-%: kernel-%
+	@scripts/base-module $*
 
 stock:
 	@scripts/install-packages module

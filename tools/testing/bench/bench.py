@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # Copyright (C) the project's developers
-"""What the demo and the benchmarks share: guests whose resizes are timed by QEMU,
-what a figure depends on, and plots."""
+"""What the demo and the benchmarks share: resizes that the host times, what a figure
+depends on, and plots."""
 
-import contextlib
 import datetime
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any, Callable
@@ -21,12 +18,18 @@ from typing import Any, Callable
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'vm'))
 
 # pylint: disable=wrong-import-position
-from bed import (BUILD, MIB, BedError, Guest, GuestError, QMPError, SplatError,
-                 host_available, qemu_path, wait_for)
+from bed import (BUILD, MIB, BedError, GuestError, Machine, QMPError, SplatError,
+                 host_available, wait_for)
+from qemu import Guest, qemu_path
+from uml import UmlGuest
 
 #: Drivers that are compared, in the order of every table and plot.
 DRIVERS = ('base', 'ours')
 NAMES = {'base': "base's own driver", 'ours': 'our driver'}
+
+#: What runs guests, and the kernel that measures there.
+BEDS = {'qemu': (Guest, 'x86'), 'uml': (UmlGuest, 'uml-bench')}
+UML_HOST = 'User-Mode Linux, vhost-user-balloon'
 
 #: What every plot starts with. Times and colours mean the same in all of them.
 PLOT_STYLE = '''
@@ -38,92 +41,56 @@ set grid linecolor rgb '#e0e0e0' linetype 1
 COLOURS = {'base': '#b0622a', 'ours': '#1f6fb4'}
 
 
-class TimedGuest(Guest):
-    """A guest whose resizes are timed without disturbing them.
+def ask(guest: Machine, mib: int) -> Callable[[], float | None]:
+    """Set a target; what is returned tells the seconds from then until the guest had
+    reached it, or None as long as that is not known.
 
-    QEMU stamps BALLOON_CHANGE when the driver writes `actual`, to the
-    microsecond and on the clock of time.time(). It sends one such event a second
-    at most, but always the last one. So the stamp of the change that reaches the
-    target is exact however late it arrives. Polling query-balloon instead would
-    wait for, and take, the lock that QEMU holds while it releases memory.
-
-    The bed's monitor keeps the time of arrival only, so there is a second one.
+    The host stamps BALLOON_CHANGE when the driver writes `actual`, to the microsecond
+    and on the clock of time.time(). It sends one such event a second at most, but
+    always the last one. So the stamp of the change that reaches the target is exact
+    however late it arrives. Polling query-balloon instead would wait for, and take,
+    the lock that QEMU holds while it releases memory.
     """
-
-    def __init__(self, kernel: str, driver: str, *, qemu_args: tuple = (),
-                 **kwargs: Any) -> None:
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind('')     # The kernel picks a free abstract name.
-        self._listener.listen(1)
-        name = self._listener.getsockname()[1:].decode()
-        self._changed = threading.Condition()
-        self._changes: list = []
-        self._ended = False
-        super().__init__(kernel, driver, qemu_args=(
-            '-chardev', f'socket,id=changes,path={name},abstract=on',
-            '-mon', 'chardev=changes,mode=control', *qemu_args), **kwargs)
-
-    def __enter__(self) -> 'TimedGuest':
-        with self._listener:
-            super().__enter__()
-            monitor, _ = self._listener.accept()
-        monitor.sendall(b'{"execute": "qmp_capabilities"}\n')
-        threading.Thread(target=self._read, args=(monitor,), daemon=True).start()
-        return self
-
-    def _read(self, monitor: socket.socket) -> None:
-        with contextlib.suppress(OSError), monitor, monitor.makefile() as lines:
-            for message in map(json.loads, lines):
-                if message.get('event') == 'BALLOON_CHANGE':
-                    stamp = message['timestamp']
-                    with self._changed:
-                        self._changes.append(
-                            (stamp['seconds'] + stamp['microseconds'] / 1e6,
-                             message['data']['actual']))
-                        self._changed.notify_all()
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-
-    def ask(self, mib: int) -> Callable[[], float | None]:
-        """Set a target; what is returned tells the seconds from then until the
-        guest had reached it, or None as long as that is not known."""
-        start = time.time()
-        self.target(mib)
-        return lambda: next((stamp - start for stamp, actual in self._changes
-                             if actual == mib * MIB and stamp > start), None)
-
-    def resize(self, mib: int, timeout: float = 300) -> float:
-        """Set a target and wait until it is reached; the seconds that took."""
-        took = self.ask(mib)
-        with self._changed:
-            self._changed.wait_for(lambda: took() or self._ended, timeout)
-        seconds = took()
-        if seconds is None:
-            raise GuestError(f'{self.name} did not reach {mib} MiB in {timeout:g} s, '
-                             f'it has {self.actual() / MIB:.1f} MiB')
-        return seconds
-
-    def trace(self, *events: str) -> None:
-        """Have QEMU log these events and no others."""
-        for event in ('virt*', *events):
-            self.qmp('trace-event-set-state', name=event, enable=event in events)
+    start = time.time()
+    guest.target(mib)
+    return lambda: next((event.stamp - start
+                         for event in guest.qmp_events('BALLOON_CHANGE')
+                         if event.data['actual'] == mib * MIB and event.stamp > start), None)
 
 
-def circumstances(kernel: str, accel: str) -> dict:
+def resize(guest: Machine, mib: int, timeout: float = 300) -> float:
+    """Set a target and wait until it is reached; the seconds that took."""
+    took = ask(guest, mib)
+    try:
+        return wait_for(took, timeout, f'{guest.name} to reach {mib} MiB')
+    except TimeoutError as error:
+        raise GuestError(f'{error}: it has {guest.actual() / MIB:.1f} MiB') from error
+
+
+def trace(guest: Guest, *events: str) -> None:
+    """Have QEMU log these events and no others."""
+    for event in ('virt*', *events):
+        guest.qmp('trace-event-set-state', name=event, enable=event in events)
+
+
+def qemu_host(accel: str) -> str:
+    """QEMU as a host, for circumstances()."""
+    version = subprocess.run([qemu_path(), '--version'], capture_output=True, text=True,
+                             check=True).stdout.splitlines()[0]
+    return f"{re.sub('^QEMU emulator version ', 'QEMU ', version)}, {accel}"
+
+
+def circumstances(kernel: str, host: str) -> dict:
     """What figures depend on, for reports."""
     makefile = (BUILD / 'tree/Makefile').read_text(encoding='utf-8')
     version = dict(re.findall(r'^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)', makefile, re.M))
-    qemu = subprocess.run([qemu_path(), '--version'], capture_output=True, text=True,
-                          check=True).stdout
     cpu = re.search(r'^model name\s*: (.*)', Path('/proc/cpuinfo').read_text(
         encoding='utf-8'), re.M)
     return {
         'date': datetime.datetime.now().astimezone().isoformat(timespec='seconds'),
         'base': '.'.join(version.values()),
         'kernel': kernel,
-        'qemu': re.sub(r'^QEMU emulator version ', '', qemu.splitlines()[0]),
-        'accelerator': accel,
+        'host': host,
         'cpus': os.cpu_count(),
         'cpu': cpu.group(1) if cpu else 'unknown',
         'host kernel': os.uname().release,
@@ -142,7 +109,6 @@ def gnuplot_path() -> str:
 def prepare(results: Path, mib: int) -> None:
     """Make the directory for results; stop here if something is missing that would
     stop the work later, such as so much memory."""
-    qemu_path()
     gnuplot_path()
     free = host_available() // MIB
     if free < mib:

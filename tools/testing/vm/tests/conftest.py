@@ -11,12 +11,20 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import bed  # noqa: E402  (needs the path)
+import qemu  # noqa: E402
+import uml  # noqa: E402
 
 
 @pytest.fixture(scope='session')
 def soak() -> bool:
     """Whether long cases run whole."""
     return os.environ.get('SOAK') == '1'
+
+
+@pytest.fixture(scope='session', params=['qemu', 'uml'])
+def boot(request):
+    """The class of guests, for tests that run on both beds."""
+    return {'qemu': qemu.Guest, 'uml': uml.UmlGuest}[request.param]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import bed
 import pytest
-from bed import BedError, Guest, GuestError, GuestTimeout, SplatError, wait_for
+from bed import BedError, GuestError, GuestTimeout, SplatError, wait_for
+from qemu import Guest
 
 
 def one_line(error: Exception) -> str:
@@ -82,10 +83,10 @@ def test_nothing_left_behind(signum):
         import signal, sys, time
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.path.insert(0, {str(Path(bed.__file__).parent)!r})
-        import bed
+        import bed, qemu
         from pathlib import Path
         bed.BUILD = Path({str(bed.BUILD)!r})
-        with bed.Guest(mem_mib=256, smp=1) as guest:
+        with qemu.Guest(mem_mib=256, smp=1) as guest:
             print(guest.pid, guest.dir, flush=True)
             time.sleep(600)
     ''')

@@ -4,8 +4,9 @@
 
 import time
 
-from bed import MIB, Guest, wait_for
+from bed import MIB, wait_for
 from moves import balloon_pages, empty, free_memory, wait_free_memory
+from qemu import Guest
 
 
 def test_compaction_against_resizing(soak):

@@ -4,8 +4,9 @@
 
 import re
 
-from bed import MIB, Guest
+from bed import MIB
 from moves import TRACING, resize, traced_work
+from qemu import Guest
 
 DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 

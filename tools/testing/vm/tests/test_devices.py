@@ -3,8 +3,9 @@
 """Variants of the device that hosts in the field offer."""
 
 import pytest
-from bed import MIB, Guest, wait_for
+from bed import MIB, wait_for
 from moves import balloon_pages, resize
+from qemu import Guest
 from test_unplug import plug, unplug
 
 VARIANTS = {

@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bed import MIB, Guest, wait_for
+from bed import MIB, wait_for
 from moves import free_memory, wait_free_memory
+from qemu import Guest
 
 HINTING = {'balloon': 'free-page-hint=on,iothread=io0,deflate-on-oom=on',
            'qemu_args': ('-object', 'iothread,id=io0')}

@@ -4,8 +4,9 @@
 
 import time
 
-from bed import MIB, Guest, wait_for
+from bed import MIB, wait_for
 from moves import balloon_pages, free_memory, resize, wait_free_memory
+from qemu import Guest
 
 DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 

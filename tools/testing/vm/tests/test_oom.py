@@ -2,16 +2,17 @@
 # Copyright the project's developers
 """Who gets the memory when the guest runs out of it."""
 
-from bed import MIB, Guest
+from bed import MIB
 from moves import balloon_pages, resize
+from qemu import Guest
 
 #: What the OOM killer says about itself, and what its victim may.
 OOM_REPORT = ('Call Trace', 'memload: page allocation failure')
 
 
-def test_deflates_on_oom():
+def test_deflates_on_oom(boot):
     """A program that needs what the balloon holds gets it; nobody is killed."""
-    with Guest(mem_mib=768, balloon='deflate-on-oom=on') as guest:
+    with boot(mem_mib=768, balloon='deflate-on-oom=on') as guest:
         resize(guest, 200)
         total = guest.meminfo()['MemTotal']
         guest.run('memload hog 450 0', timeout=180)
@@ -24,10 +25,10 @@ def test_deflates_on_oom():
         assert balloon_pages(guest) == 0
 
 
-def test_oom_killer_without_it():
+def test_oom_killer_without_it(boot):
     """Without the feature the memory is the host's: the hog is killed."""
-    with Guest(mem_mib=512, balloon='deflate-on-oom=off',
-               allow_splats=OOM_REPORT) as guest:
+    with boot(mem_mib=512, balloon='deflate-on-oom=off',
+              allow_splats=OOM_REPORT) as guest:
         resize(guest, 160)
         status, _ = guest.try_run('memload hog 400 0', timeout=120)
         assert status == 128 + 9

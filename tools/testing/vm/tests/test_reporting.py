@@ -4,14 +4,15 @@
 
 import re
 
-from bed import MIB, Guest, wait_for
+from bed import MIB, Machine, wait_for
+from qemu import Guest
 
 #: With page poisoning the host must keep what it frees poisoned, and can only
 #: when it is told the pattern.
 POISONED = 'init_on_free=1'
 
 
-def use_and_free(guest: Guest, mib: int) -> int:
+def use_and_free(guest: Machine, mib: int) -> int:
     """Touch memory and free it; the host's memory while it was in use."""
     job = guest.start(f'memload hog {mib}')
     wait_for(lambda: 'touched' in job.output, 120, 'memory to be touched')
@@ -22,18 +23,18 @@ def use_and_free(guest: Guest, mib: int) -> int:
     return peak
 
 
-def test_freed_memory_reaches_host():
+def test_freed_memory_reaches_host(boot):
     """What a program used is the host's again soon after its end."""
-    with Guest(mem_mib=1024, balloon='free-page-reporting=on') as guest:
+    with boot(mem_mib=1024, balloon='free-page-reporting=on') as guest:
         peak = use_and_free(guest, 512)
         wait_for(lambda: guest.host_rss() < peak - 448 * MIB, 60,
                  'freed memory to reach the host')
 
 
-def test_poison_without_its_bit_turns_reporting_off():
+def test_poison_without_its_bit_turns_reporting_off(boot):
     """F18: nothing is reported, and one line says why and what to do."""
-    with Guest(mem_mib=512, append=POISONED,
-               balloon='free-page-reporting=on,page-poison=off') as guest:
+    with boot(mem_mib=512, append=POISONED,
+              balloon='free-page-reporting=on,page-poison=off') as guest:
         pattern = r'virtio_balloon virtio\d+: .*poison.*'
         line = guest.wait_console(pattern, 10).group()
         assert 'report' in line
@@ -41,10 +42,10 @@ def test_poison_without_its_bit_turns_reporting_off():
         assert ' off' in line or 'disabled' in line
 
 
-def test_poison_with_its_bit_reports():
+def test_poison_with_its_bit_reports(boot):
     """The same guest with page-poison: reporting works."""
-    with Guest(mem_mib=512, append=POISONED,
-               balloon='free-page-reporting=on,page-poison=on') as guest:
+    with boot(mem_mib=512, append=POISONED,
+              balloon='free-page-reporting=on,page-poison=on') as guest:
         # Booting cleared all memory, so the host has to get that back first.
         for _ in range(2):
             wait_for(lambda: guest.host_rss() < 320 * MIB, 60,

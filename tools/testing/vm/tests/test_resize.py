@@ -6,9 +6,11 @@ import random
 import time
 
 import pytest
-from bed import MIB, PAGE, Guest, host_available
-from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
-                   touch_all, wait_free_memory)
+from bed import MIB, PAGE, host_available
+from moves import (balloon_pages, empty, free_memory, listed_memory, resize,
+                   sampled_actual, touch_all, wait_free_memory)
+from qemu import Guest
+from uml import UmlGuest
 
 #: The base driver kicks once for 256 PFNs: 1024 times a GiB. A 32nd of it:
 KICKS_PER_GIB = 32
@@ -17,10 +19,10 @@ RAMP = 8
 
 
 @pytest.mark.parametrize('mem_mib, keep_mib', [(128, 96), (512, 128), (2048, 256)])
-def test_reaches_target_and_comes_back(mem_mib, keep_mib):
+def test_reaches_target_and_comes_back(boot, mem_mib, keep_mib):
     """Size by size: target, counters, host memory, kicks, and all of it back."""
     taken = (mem_mib - keep_mib) * MIB
-    with Guest(mem_mib=mem_mib, balloon='') as guest:
+    with boot(mem_mib=mem_mib, balloon='') as guest:
         touch_all(guest)
         before, rss, kicks = free_memory(guest), guest.host_rss(), guest.kicks()
 
@@ -38,6 +40,18 @@ def test_reaches_target_and_comes_back(mem_mib, keep_mib):
         wait_free_memory(guest, before)
 
 
+def test_memory_on_processor_lists_can_be_had():
+    """Free pages that a processor keeps for itself do not put a target out of reach."""
+    with UmlGuest(mem_mib=512, balloon='') as guest:
+        touch_all(guest)
+        listed = listed_memory(guest) // MIB
+        assert listed > 40
+        take = guest.meminfo()['MemFree'] // MIB + listed - 24
+        resize(guest, 512 - take, timeout=30)
+        assert guest.run('echo alive').strip() == 'alive'
+        empty(guest)
+
+
 def test_twelve_gib_guest():
     """A large guest, without the debug kernel's cost a page."""
     if host_available() < 6 << 30:
@@ -52,10 +66,10 @@ def test_twelve_gib_guest():
         wait_free_memory(guest, before)
 
 
-def test_thousand_random_targets():
+def test_thousand_random_targets(boot):
     """One thousand in a row, most of which replace one that is being reached."""
     rng = random.Random(2)
-    with Guest(mem_mib=512) as guest:
+    with boot(mem_mib=512) as guest:
         before = free_memory(guest)
         for _ in range(1000):
             guest.target(rng.randrange(144, 513))

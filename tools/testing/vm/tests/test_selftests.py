@@ -5,16 +5,16 @@
 import re
 
 import pytest
-from bed import SELFTESTS, Guest
+from bed import SELFTESTS
 from moves import resize
 
 PROGRAMS = sorted(p.stem for p in SELFTESTS.glob('balloon_*.c'))
 
 
 @pytest.fixture(scope='module', name='guest', params=['on', 'off'])
-def ballooned_guest(request):
+def ballooned_guest(request, boot):
     """A guest a quarter of which is in the balloon, with either MemTotal rule."""
-    with Guest(mem_mib=512, balloon=f'deflate-on-oom={request.param}') as guest:
+    with boot(mem_mib=512, balloon=f'deflate-on-oom={request.param}') as guest:
         resize(guest, 384)
         yield guest
 

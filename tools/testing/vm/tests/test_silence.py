@@ -10,8 +10,9 @@ import re
 import time
 
 import pytest
-from bed import MIB, Guest, wait_for
+from bed import MIB, wait_for
 from moves import balloon_pages, free_memory, resize, wait_free_memory
+from qemu import Guest
 
 #: Memory that a host may be handed beyond what it has shown that it takes.
 UNSHOWN_MIB = 4

@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bed import MIB, Guest
+from bed import MIB
 from moves import balloon_pages, free_memory, resize, wait_free_memory
+from qemu import Guest
 
 
 @pytest.mark.parametrize('oom', ['on', 'off'])

@@ -5,8 +5,9 @@
 import time
 
 import pytest
-from bed import MIB, Guest, wait_for
+from bed import MIB, Machine, wait_for
 from moves import resize
+from qemu import Guest
 
 #: What QEMU may call a statistic, by the UAPI header's name of its tag; a QEMU
 #: that does not know a tag drops it.
@@ -50,14 +51,14 @@ def shared_guest():
         yield guest
 
 
-def fresh_stats(guest: Guest) -> dict:
+def fresh_stats(guest: Machine) -> dict:
     """Statistics that the guest gave after this call."""
     seen = guest.guest_stats()['last-update']
     return wait_for(lambda: (s := guest.guest_stats())['last-update'] > seen and s,
                     20, 'statistics')['stats']
 
 
-def expected(guest: Guest) -> dict:
+def expected(guest: Machine) -> dict:
     """What /proc says each should be."""
     lines = guest.run('balloon_units').splitlines()
     return {name: int(value) for _, stat, name, value in
@@ -84,9 +85,9 @@ def test_units_and_values(guest):
     guest.stats_interval(0)
 
 
-def test_total_follows_the_balloon():
+def test_total_follows_the_balloon(boot):
     """MemTotal rule in statistics: without deflate-on-oom the host has it."""
-    with Guest(mem_mib=256, balloon='') as guest:
+    with boot(mem_mib=256, balloon='') as guest:
         guest.stats_interval(1)
         total = fresh_stats(guest)['stat-total-memory']
         resize(guest, 160)

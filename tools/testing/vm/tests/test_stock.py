@@ -2,8 +2,9 @@
 # Copyright the project's developers
 """Our driver as a module for the distribution's kernel."""
 
-from bed import MIB, Guest
+from bed import MIB
 from moves import balloon_pages, empty, free_memory, resize, wait_free_memory
+from qemu import Guest
 
 
 def test_resizes_under_stock_kernel():

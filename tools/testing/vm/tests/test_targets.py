@@ -6,20 +6,21 @@ import re
 import time
 
 import pytest
-from bed import MIB, Guest, QMPError, wait_for
+from bed import MIB, Machine, QMPError, wait_for
 from moves import (balloon_pages, empty, free_memory, resize, traced_work,
                    wait_free_memory)
+from qemu import Guest
 
 #: What a guest may say about a target that it cannot reach.
 BALLOON_LINES = r'virtio_balloon virtio\d+: .*'
 
 
-def balloon_lines(guest: Guest) -> list:
+def balloon_lines(guest: Machine) -> list:
     """Lines of the driver on the console."""
     return re.findall(BALLOON_LINES, guest.console)
 
 
-def wait_stalled(guest: Guest) -> int:
+def wait_stalled(guest: Machine) -> int:
     """Wait until `actual` has not moved for two seconds; it."""
     last, since = 0, time.monotonic()
 
@@ -35,9 +36,9 @@ def wait_stalled(guest: Guest) -> int:
 
 
 @pytest.mark.parametrize('oom', ['on', 'off'])
-def test_target_of_everything(oom):
+def test_target_of_everything(boot, oom):
     """All of RAM is wanted: the guest gives what it can spare and lives."""
-    with Guest(mem_mib=512, balloon=f'deflate-on-oom={oom}') as guest:
+    with boot(mem_mib=512, balloon=f'deflate-on-oom={oom}') as guest:
         before = free_memory(guest)
         lines = len(balloon_lines(guest))
         guest.qmp('balloon', value=1)
@@ -86,10 +87,10 @@ def test_unreachable_target_is_quiet(soak):
         empty(guest)
 
 
-def test_flipping_target(soak):
+def test_flipping_target(boot, soak):
     """F4: a target that flips 190 times a second ends at its last value."""
     seconds = 25 if soak else 6
-    with Guest(mem_mib=1024) as guest:
+    with boot(mem_mib=1024) as guest:
         before = free_memory(guest)
         end = time.monotonic() + seconds
         while time.monotonic() < end:

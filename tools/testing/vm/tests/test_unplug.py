@@ -5,8 +5,9 @@
 import time
 
 import pytest
-from bed import MIB, Guest, wait_for
+from bed import MIB, wait_for
 from moves import balloon_pages, free_memory, resize, wait_free_memory
+from qemu import Guest
 
 #: Devices on the root bus of this machine can be unplugged.
 MACHINE = 'pc'
