@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'vm'))
 
@@ -96,6 +96,39 @@ def circumstances(kernel: str, host: str) -> dict:
         'host kernel': os.uname().release,
         'load average': round(os.getloadavg()[0], 2),
     }
+
+
+def warn_if_busy(facts: dict) -> None:
+    """Say so where figures will not be worth much."""
+    if facts['load average'] > 0.5:
+        print(f"this host is busy (load average {facts['load average']}): "
+              'times will be long and scatter', flush=True)
+
+
+class Target(NamedTuple):
+    """What the project has promised."""
+    text: str
+    value: str
+    met: bool
+
+    def line(self) -> str:
+        """As text."""
+        return f"{'PASS' if self.met else 'MISS'}  {self.text}: {self.value}"
+
+
+def markdown_table(head: tuple, lines: Any) -> str:
+    """For the report; all columns but the first are numbers."""
+    rule = ('---', *['---:'] * (len(head) - 1))
+    return ''.join('| ' + ' | '.join(map(str, cells)) + ' |\n'
+                   for cells in (head, rule, *lines))
+
+
+def closing_line(targets: list, runs: int, facts: dict, report: Path) -> str:
+    """How it went, and where to read more."""
+    missed = sum(not target.met for target in targets)
+    return (f"{missed or 'no'} target{'' if missed == 1 else 's'} missed; medians of {runs}, "
+            f"base {facts['base']}, {facts['host']}, {facts['cpus']} CPUs; "
+            f'report: {shown(report)}')
 
 
 def gnuplot_path() -> str:

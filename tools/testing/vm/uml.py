@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterable
 
-from bed import BUILD, DRIVER, MIB, Agent, BedError, GuestError, built_kernel, live
+from bed import (BUILD, DRIVER, MIB, Agent, BedError, GuestError, Machine, built_kernel,
+                 live)
 from vhost import VhostMachine
 
 #: The kernel that is tested has KASAN, and our driver built in. One that takes the
@@ -102,7 +103,7 @@ class UmlGuest(VhostMachine):
         with agent_far:
             command = self._command(agent_far.fileno())
             if self._own_tmpfs:
-                options = f'size={self.mem_mib + 64}M,huge={self.huge or "never"}'
+                options = f'size={self.mem_mib + 2048}M,huge={self.huge or "never"}'
                 command = ['unshare', '--mount', '--propagation', 'private',
                            *([] if os.geteuid() == 0 else ['--map-root-user']),
                            'sh', '-c', _OWN_TMPFS, 'sh', options, str(memory), *command]
@@ -125,7 +126,7 @@ class UmlGuest(VhostMachine):
 
     def kill(self) -> None:
         """End the guest as a crash would; the daemon waits for the next."""
-        super()._end()
+        Machine._end(self)
         self._agent.sock.close()
         live.remove(self)
 

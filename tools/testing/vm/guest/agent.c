@@ -281,7 +281,7 @@ static void serve(int child_events)
 static void mount_all(void)
 {
 	static const struct {
-		const char *type, *where;
+		const char *type, *where, *data;
 	} mounts[] = {
 		{ "proc", "/proc" },
 		{ "sysfs", "/sys" },
@@ -289,13 +289,15 @@ static void mount_all(void)
 		{ "debugfs", "/sys/kernel/debug" },
 		{ "tracefs", "/sys/kernel/tracing" },
 		{ "cgroup2", "/sys/fs/cgroup" },
-		{ "tmpfs", "/tmp" },
+		/* Files there are the easiest way to use memory. */
+		{ "tmpfs", "/tmp", "size=100%" },
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(mounts); i++) {
 		mkdir(mounts[i].where, 0755);
-		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, 0, NULL))
+		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, 0,
+			  mounts[i].data))
 			say(mounts[i].where, strerror(errno));
 	}
 }

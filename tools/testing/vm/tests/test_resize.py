@@ -7,10 +7,9 @@ import time
 
 import pytest
 from bed import MIB, PAGE, host_available
-from moves import (balloon_pages, empty, free_memory, listed_memory, resize,
-                   sampled_actual, touch_all, wait_free_memory)
+from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
+                   touch_all, wait_free_memory)
 from qemu import Guest
-from uml import UmlGuest
 
 #: The base driver kicks once for 256 PFNs: 1024 times a GiB. A 32nd of it:
 KICKS_PER_GIB = 32
@@ -38,18 +37,6 @@ def test_reaches_target_and_comes_back(boot, mem_mib, keep_mib):
         assert stat['balloon_inflate'] == stat['balloon_deflate'] == taken // PAGE
         assert guest.debugfs()['max_buffer_pfns'] <= 256
         wait_free_memory(guest, before)
-
-
-def test_memory_on_processor_lists_can_be_had():
-    """Free pages that a processor keeps for itself do not put a target out of reach."""
-    with UmlGuest(mem_mib=512, balloon='') as guest:
-        touch_all(guest)
-        listed = listed_memory(guest) // MIB
-        assert listed > 40
-        take = guest.meminfo()['MemFree'] // MIB + listed - 24
-        resize(guest, 512 - take, timeout=30)
-        assert guest.run('echo alive').strip() == 'alive'
-        empty(guest)
 
 
 def test_twelve_gib_guest():
