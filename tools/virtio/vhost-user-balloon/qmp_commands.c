@@ -185,7 +185,7 @@ static const char *vub_arg_property(const struct vub_device *dev,
 static char *vub_guest_stats_text(const struct vub_stats *stats)
 {
 	/* As QEMU calls them, which is not in all what the UAPI does. */
-	static const char *const names[VIRTIO_BALLOON_S_NR] = {
+	static const char *const names[] = {
 		"stat-swap-in", "stat-swap-out", "stat-major-faults",
 		"stat-minor-faults", "stat-free-memory", "stat-total-memory",
 		"stat-available-memory", "stat-disk-caches",
