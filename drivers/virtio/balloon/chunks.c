@@ -212,10 +212,11 @@ static struct page *vb_list_pop(struct list_head *chunks)
 /*
  * Take a chunk of up to @nr_pages, at least 1, off its list. Large ones go first:
  * they are quickest to give back and most useful to the guest. One that is too
- * large goes to pieces only when no single page is left. Pages that compaction
- * moves right now are not there for anybody.
+ * large goes to pieces only if @may_split and no single page is left. Pages that
+ * compaction moves right now are not there for anybody.
  */
-static struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages)
+static struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages,
+				    bool may_split)
 {
 	struct page *page;
 	LIST_HEAD(pieces);
@@ -232,7 +233,7 @@ static struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages)
 	if (page)
 		return page;
 
-	page = vb_list_pop(&vb->large);
+	page = may_split ? vb_list_pop(&vb->large) : NULL;
 	if (!page)
 		return NULL;
 	vb_chunk_split(page, &pieces);
@@ -287,6 +288,8 @@ void vb_account_leave(struct vb *vb, struct page *page, bool migration)
  * @nr_pages: guest pages wanted, at most
  * @chunks: where they go
  *
+ * No chunk goes to pieces as long as the caller gets something whole.
+ *
  * Return: guest pages taken; 0 if none can be taken now.
  */
 unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
@@ -298,7 +301,7 @@ unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
 	lockdep_assert_held(&vb->lock);
 
 	while (done < nr_pages &&
-	       (page = vb_chunk_remove(vb, nr_pages - done))) {
+	       (page = vb_chunk_remove(vb, nr_pages - done, !done))) {
 		vb_account_leave(vb, page, false);
 		done += vb_chunk_pages(page);
 		list_add_tail(&page->lru, chunks);

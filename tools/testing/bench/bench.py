@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'vm'))
 
 # pylint: disable=wrong-import-position
 from bed import (BUILD, MIB, BedError, GuestError, Machine, QMPError, SplatError,
-                 host_available, wait_for)
+                 existing, host_available, wait_for)
 from qemu import Guest, qemu_path
 from uml import UmlGuest
 
@@ -82,7 +82,8 @@ def qemu_host(accel: str) -> str:
 
 def circumstances(kernel: str, host: str) -> dict:
     """What figures depend on, for reports."""
-    makefile = (BUILD / 'tree/Makefile').read_text(encoding='utf-8')
+    makefile = existing(BUILD / 'tree/Makefile', 'tree', 'run make tree').read_text(
+        encoding='utf-8')
     version = dict(re.findall(r'^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)', makefile, re.M))
     cpu = re.search(r'^model name\s*: (.*)', Path('/proc/cpuinfo').read_text(
         encoding='utf-8'), re.M)
@@ -146,7 +147,7 @@ def prepare(results: Path, mib: int) -> None:
     free = host_available() // MIB
     if free < mib:
         raise BedError(f'this host has {free} MiB of memory available and {mib} are '
-                       'needed: free some and run this again')
+                       'needed: free some and run this again, or see --help for a smaller guest')
     results.mkdir(parents=True, exist_ok=True)
 
 

@@ -510,8 +510,12 @@ class Machine:
         return self
 
     def __exit__(self, exc_type: Any, exc: Any, trace: Any) -> None:
-        complaints = self.new_complaints()
-        self._stop()
+        try:
+            complaints = self.new_complaints()
+        except (GuestError, QMPError) as error:
+            complaints = [str(error)]
+        finally:
+            self._stop()
         if exc_type or complaints:
             self._show_console()
         if complaints and not exc_type:
@@ -548,7 +552,7 @@ class Machine:
                 env: dict | None = None) -> subprocess.Popen:
         """Start a process in a group of its own that does not outlive us."""
         assert self.dir
-        with open(self.dir / log, 'wb') as out:
+        with open(self.dir / log, 'ab') as out:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 pass_fds=tuple(fds), env=env, start_new_session=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Iterable
 
 from bed import (BUILD, DRIVER, MIB, Agent, BedError, GuestError, Machine, built_kernel,
-                 live)
+                 existing, live)
 from vhost import VhostMachine
 
 #: The kernel that is tested has KASAN, and our driver built in. One that takes the
@@ -30,7 +30,7 @@ _OWN_TMPFS = 'mount -t tmpfs -o "$1" tmpfs "$2" && shift 2 && exec "$@"'
 
 def _is_modular(kernel: str) -> bool:
     config = BUILD / 'kernel' / kernel / '.config'
-    return config.exists() and 'CONFIG_MODULES=y' in config.read_text(encoding='ascii')
+    return 'CONFIG_MODULES=y' in config.read_text(encoding='ascii')
 
 
 def _shm_has(mib: int) -> bool:
@@ -73,6 +73,8 @@ class UmlGuest(VhostMachine):
         self.append = append
         self.huge = huge
         self.accel = 'native'
+        existing(BUILD / 'kernel' / kernel / 'linux', f'kernel {kernel}',
+                 'run make kernels' if kernel == 'uml' else 'run make demo BED=uml')
         self._modular = _is_modular(kernel)
         if not self._modular and driver != 'ours':
             raise BedError(f'kernel {kernel} has our driver built in and takes no other: '

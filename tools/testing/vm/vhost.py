@@ -38,9 +38,9 @@ class VhostMachine(Machine):
         """Start it; it listens before the guest starts, which connects at once."""
         self.daemon = Daemon('--reconnect', '--test-commands',
                              f'--ram-size={self.mem_mib}M', *self.options, where=self.dir)
+        self.daemon.started = self._tell_watcher
         # It ends with the guest, not with a block.
         self.daemon.__enter__()
-        self._tell_watcher(self.daemon.process.pid)
 
     def _open_qmp(self) -> None:
         sock = socket.socket(socket.AF_UNIX)

@@ -115,25 +115,40 @@ static int vub_daemon_open_vmm(struct vub_daemon *daemon)
 {
 	const struct vub_options *options = &daemon->options;
 
+	int err;
+
+	if (options->fd >= 0 && !vub_is_listening(options->fd)) {
+		err = vub_daemon_serve(daemon, options->fd);
+		if (err)
+			vub_err("--fd=%d: %s; pass a socket that listens or is connected",
+				options->fd, strerror(-err));
+		return err;
+	}
 	daemon->listener.ready = vub_daemon_accept;
-	if (options->fd >= 0 && !vub_is_listening(options->fd))
-		return vub_daemon_serve(daemon, options->fd);
 	daemon->listen_fd = options->fd >= 0 ? options->fd :
 					       vub_listen(options->socket_path);
 	if (daemon->listen_fd < 0)
 		return daemon->listen_fd;
-	return vub_loop_add(&daemon->dev.loop, &daemon->listener,
-			    daemon->listen_fd, EPOLLIN);
+	err = vub_loop_add(&daemon->dev.loop, &daemon->listener,
+			   daemon->listen_fd, EPOLLIN);
+	if (err)
+		vub_err("cannot wait for a VMM: %s", strerror(-err));
+	return err;
 }
 
 static int vub_daemon_open_qmp(struct vub_daemon *daemon)
 {
-	int fd;
+	int fd, err;
 
 	if (!daemon->options.qmp_path)
 		return 0;
 	fd = vub_listen(daemon->options.qmp_path);
-	return fd < 0 ? fd : vub_qmp_open(&daemon->qmp, &daemon->dev, fd);
+	if (fd < 0)
+		return fd;
+	err = vub_qmp_open(&daemon->qmp, &daemon->dev, fd);
+	if (err)
+		vub_err("%s: %s", daemon->options.qmp_path, strerror(-err));
+	return err;
 }
 
 /* jansson would open a file for this when the first object is made. */
@@ -156,7 +171,7 @@ static int vub_daemon_confine(void)
 	return err;
 }
 
-static int vub_daemon_open(struct vub_daemon *daemon)
+static int vub_daemon_prepare(struct vub_daemon *daemon)
 {
 	int err = vub_device_init(&daemon->dev, &daemon->options);
 
@@ -166,6 +181,16 @@ static int vub_daemon_open(struct vub_daemon *daemon)
 		err = vub_daemon_take_signals(daemon);
 	if (!err)
 		err = vub_daemon_seed();
+	if (err)
+		vub_err("cannot start: %s", strerror(-err));
+	return err;
+}
+
+/* Whatever fails here has said so. */
+static int vub_daemon_open(struct vub_daemon *daemon)
+{
+	int err = vub_daemon_prepare(daemon);
+
 	if (!err)
 		err = vub_daemon_open_qmp(daemon);
 	if (!err)
@@ -201,10 +226,11 @@ int main(int argc, char **argv)
 	vub_log_set_level(daemon->options.log_level);
 
 	err = vub_daemon_open(daemon);
-	if (!err)
+	if (!err) {
 		err = vub_loop_run(&daemon->dev.loop);
-	if (err)
-		vub_err("stopping: %s", strerror(-err));
+		if (err)
+			vub_err("stopping: %s", strerror(-err));
+	}
 	vub_daemon_close(daemon);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -4,6 +4,7 @@
  *
  * Copyright (C) the project's developers
  */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <linux/virtio_config.h>
@@ -148,7 +149,7 @@ static int vub_parse_size(const char *text, uint64_t *size)
 		return -EINVAL;
 	if (!*end)
 		return 0;
-	unit = strchr(units, *end);
+	unit = strchr(units, toupper((unsigned char)*end));
 	if (!unit || end[1])
 		return -EINVAL;
 	shift = 10 * (unsigned int)(unit - units + 1);
@@ -242,18 +243,22 @@ static int vub_parse_feature(struct vub_options *options, unsigned int i,
 	return 0;
 }
 
+static int vub_parse_path(const char *text, const char **path)
+{
+	*path = text;
+	return *text ? 0 : -EINVAL;
+}
+
 static int vub_parse_option(struct vub_options *options, int option,
 			    const char *text)
 {
 	switch (option) {
 	case VUB_OPT_SOCKET_PATH:
-		options->socket_path = text;
-		return 0;
+		return vub_parse_path(text, &options->socket_path);
 	case VUB_OPT_FD:
 		return vub_parse_fd(options, text);
 	case VUB_OPT_QMP:
-		options->qmp_path = text;
-		return 0;
+		return vub_parse_path(text, &options->qmp_path);
 	case VUB_OPT_ID:
 		options->id = text;
 		return *text && !strchr(text, '/') ? 0 : -EINVAL;
@@ -316,13 +321,17 @@ static void vub_options_table(struct option *table)
 }
 
 static enum vub_parsed vub_options_check(const struct vub_options *options,
-					 int argc)
+					 int argc, char **argv)
 {
 	if (optind < argc)
-		fputs("vhost-user-balloon: what is meant by an argument without '--'?\n",
-		      stderr);
+		fprintf(stderr, "vhost-user-balloon: '%s' is no option; see --help\n",
+			argv[optind]);
 	else if (!options->socket_path == (options->fd < 0))
 		fputs("vhost-user-balloon: one of --socket-path and --fd is needed; see --help\n",
+		      stderr);
+	else if (options->socket_path && options->qmp_path &&
+		 !strcmp(options->socket_path, options->qmp_path))
+		fputs("vhost-user-balloon: --qmp needs a path of its own; see --help\n",
 		      stderr);
 	else
 		return VUB_RUN;
@@ -370,7 +379,7 @@ enum vub_parsed vub_options_parse(struct vub_options *options, int argc,
 	for (;;) {
 		option = getopt_long(argc, argv, "", table, &which);
 		if (option < 0)
-			return vub_options_check(options, argc);
+			return vub_options_check(options, argc, argv);
 		parsed = vub_options_print(option);
 		if (parsed != VUB_RUN)
 			return parsed;

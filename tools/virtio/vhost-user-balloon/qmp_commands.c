@@ -202,7 +202,7 @@ static char *vub_guest_stats_text(const struct vub_stats *stats)
 		return NULL;
 	fprintf(out, "{\"last-update\": %llu, \"stats\": {",
 		(unsigned long long)stats->last_update);
-	for (i = 0; i < VIRTIO_BALLOON_S_NR; i++)
+	for (i = 0; i < VUB_ARRAY_SIZE(names); i++)
 		fprintf(out, "%s\"%s\": %llu", i ? ", " : "", names[i],
 			(unsigned long long)stats->val[i]);
 	fprintf(out, "}}");

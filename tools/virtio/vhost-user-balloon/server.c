@@ -63,6 +63,23 @@ static int vub_bind(int fd, const struct sockaddr_un *addr)
 	return err;
 }
 
+static const char *vub_bind_remedy(const char *path, int err)
+{
+	struct stat st;
+
+	switch (err) {
+	case -EADDRINUSE:
+		if (!lstat(path, &st) && !S_ISSOCK(st.st_mode))
+			return "what is there is no socket: choose another path";
+		return "another daemon uses it: stop that one or choose another path";
+	case -ENOENT:
+	case -ENOTDIR:
+		return "make its directory first";
+	default:
+		return "choose a path that may be written to";
+	}
+}
+
 /**
  * vub_listen() - make a socket that others can connect to
  * @path: where; what a dead daemon has left there is replaced
@@ -84,9 +101,8 @@ int vub_listen(const char *path)
 	if (!err && listen(fd, VUB_BACKLOG))
 		err = -errno;
 	if (err) {
-		vub_err("%s: no socket can be made here: %s%s", path,
-			strerror(-err), err == -EADDRINUSE ?
-			"; another daemon uses it, or it is no socket" : "");
+		vub_err("%s: no socket can be made here: %s; %s", path,
+			strerror(-err), vub_bind_remedy(path, err));
 		close(fd);
 		return err;
 	}

@@ -98,6 +98,8 @@ class Daemon:
         self.where = where
         self.check = check
         self.process = None
+        #: Is told the process's number before anything is waited for.
+        self.started = lambda pid: None
 
     def __enter__(self):
         self.dir = Path(tempfile.mkdtemp(prefix='vub-', dir=self.where))
@@ -115,6 +117,7 @@ class Daemon:
                  f'--qmp={self.qmp_socket}', *self.options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True)
+        self.started(self.process.pid)
         wait_for(lambda: self.process.poll() is not None or self.greets(),
                  20, 'the daemon to greet')
 
@@ -123,7 +126,7 @@ class Daemon:
         try:
             with self.qmp(negotiate=False):
                 return True
-        except OSError:
+        except (OSError, EOFError):
             return False
 
     def qmp(self, negotiate=True):

@@ -201,9 +201,11 @@ def test_events_come_at_most_once_a_second_and_the_last_one_comes():
                     deaf.read()
 
 
-def changes(client, count):
-    """What so many events say, which no other one follows."""
-    actual = [client.read()['data']['actual'] for _ in range(count)]
+def changes(client, last):
+    """What events say up to the last one, which no other one follows."""
+    actual = []
+    while not actual or actual[-1] != last:
+        actual.append(client.read()['data']['actual'])
     client.sock.settimeout(1.2)
     with pytest.raises(socket.timeout):
         client.read()
@@ -222,9 +224,11 @@ def test_the_change_by_a_reset_is_told(end, pause):
                 vmm.set_actual(pages)
             # Without a pause the second one still waits when the guest goes.
             time.sleep(pause)
-            told = [size - pages * 4096 for pages in ((100, 200) if pause else (100,))]
+            told = [size - pages * 4096 for pages in (100, 200)]
             end(vmm)
-            assert changes(client, len(told) + 1) == told + [size]
+            seen = changes(client, size)
+            # A slow machine may have had the time to tell it.
+            assert seen == [*told, size] or not pause and seen == [told[0], size]
 
 
 def test_a_client_that_does_not_read_is_disconnected(daemon):

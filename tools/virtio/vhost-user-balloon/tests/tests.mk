@@ -13,7 +13,7 @@ ifndef SANITIZE
 unit		+= $(out)/tests/test_sandbox
 endif
 fuzzers		:= $(addprefix $(out)/tests/,fuzz_decode fuzz_ring fuzz_messages)
-PYTEST		?= /usr/bin/python3 -m pytest -q -p no:cacheprovider
+PYTEST		?= /usr/bin/python3 -m pytest -q -p no:cacheprovider --timeout=120
 # Seconds that each fuzzer runs for, and where it puts inputs that reach further.
 FUZZ_TIME	?= 20
 FUZZ_CORPUS	?= $(src)tests/corpus
@@ -68,7 +68,7 @@ fuzz-run: $(fuzzers)
 	$(quiet)set -e; for fuzzer in $^; do \
 		name=$$(basename $$fuzzer); log=$(O)/$$name.log; \
 		mkdir -p $(FUZZ_CORPUS)/$$name; \
-		$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
+		$$fuzzer -max_total_time=$(FUZZ_TIME) -timeout=20 -print_final_stats=1 \
 			-artifact_prefix=$(O)/ $(FUZZ_CORPUS)/$$name \
 			$(src)tests/corpus/$$name >$$log 2>&1 || \
 			{ cat $$log; echo "not ok - $$name"; exit 1; }; \
