@@ -56,7 +56,7 @@ module: ## build virtio_balloon.ko for the kernel whose build directory is KDIR=
 	@scripts/module "$(KDIR)"
 
 lint: tree ## check style, types and warnings; silent when all is well
-	@scripts/install-packages lint
+	@scripts/install-packages lint device
 	@scripts/lint
 
 clean: ## remove everything that was built

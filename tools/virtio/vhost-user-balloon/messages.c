@@ -147,8 +147,12 @@ static int vub_set_mem_table(struct vub_conn *conn, struct vub_message *msg)
 	if (vub_num_pages(dev) != num_pages)
 		vub_config_changed(dev);
 	/* Rings that are set up already are elsewhere now; one may be nowhere. */
-	for (i = 0; i < VUB_MAX_QUEUES; i++)
-		err = vub_queue_map(&dev->queue[i]) ?: err;
+	for (i = 0; i < VUB_MAX_QUEUES; i++) {
+		int ring_err = vub_queue_map(&dev->queue[i]);
+
+		if (ring_err)
+			err = ring_err;
+	}
 	return err;
 }
 
