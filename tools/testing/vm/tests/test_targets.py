@@ -35,21 +35,34 @@ def wait_stalled(guest: Machine) -> int:
     return last
 
 
-@pytest.mark.parametrize('oom', ['on', 'off'])
-def test_target_of_everything(boot, oom):
+def take_everything(guest: Machine) -> None:
     """All of RAM is wanted: the guest gives what it can spare and lives."""
-    with boot(mem_mib=512, balloon=f'deflate-on-oom={oom}') as guest:
-        before = free_memory(guest)
-        lines = len(balloon_lines(guest))
-        guest.qmp('balloon', value=1)
-        rest = wait_stalled(guest)
-        assert rest < 200 * MIB
-        assert guest.run('echo alive').strip() == 'alive'
-        assert guest.vmstat()['oom_kill'] == 0
-        # The first inflation, and that the target is out of reach.
-        assert len(balloon_lines(guest)) - lines <= 2
-        empty(guest)
-        wait_free_memory(guest, before)
+    before = free_memory(guest)
+    lines = len(balloon_lines(guest))
+    guest.qmp('balloon', value=1)
+    rest = wait_stalled(guest)
+    assert rest < 200 * MIB
+    assert guest.run('echo alive').strip() == 'alive'
+    assert guest.vmstat()['oom_kill'] == 0
+    # The first inflation, and that the target is out of reach.
+    assert len(balloon_lines(guest)) - lines <= 2
+    empty(guest)
+    wait_free_memory(guest, before)
+
+
+def test_target_of_everything(boot):
+    """It may have some of it back when it has nothing left."""
+    with boot(mem_mib=512, balloon='deflate-on-oom=on') as guest:
+        take_everything(guest)
+
+
+def test_target_of_everything_for_good():
+    """What is left must do for what runs.
+
+    Not under KASAN, which keeps more of it in quarantine than the driver leaves.
+    """
+    with Guest(mem_mib=512, balloon='deflate-on-oom=off') as guest:
+        take_everything(guest)
 
 
 def test_garbage_targets():
