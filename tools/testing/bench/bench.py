@@ -67,6 +67,24 @@ def resize(guest: Machine, mib: int, timeout: float = 300) -> float:
         raise GuestError(f'{error}: it has {guest.actual() / MIB:.1f} MiB') from error
 
 
+def settle(guest: Machine) -> None:
+    """Wait until a guest is idle."""
+    def idle() -> bool:
+        before = guest.host_cpu()
+        time.sleep(0.5)
+        return guest.host_cpu() - before <= 0.05
+
+    wait_for(idle, 60, 'an idle guest')
+
+
+def nothing_lost(guest: Machine) -> None:
+    """Stop unless an empty balloon has given back what it took."""
+    counters = guest.vmstat()
+    if counters['balloon_inflate'] != counters['balloon_deflate']:
+        raise GuestError(f"{guest.name}: {counters['balloon_inflate']} pages taken but "
+                         f"{counters['balloon_deflate']} given back")
+
+
 def trace(guest: Guest, *events: str) -> None:
     """Have QEMU log these events and no others."""
     for event in ('virt*', *events):

@@ -633,6 +633,15 @@ class Machine:
         """The contents of a file."""
         return self.run(f'cat {path}')
 
+    def fill(self, mib: int, timeout: float = 180) -> None:
+        """Use so much memory once, so that the host has to back it.
+
+        As a file: where every page fault of a program is dear, the kernel's own
+        writing is not.
+        """
+        self.run(f'dd if=/dev/zero of=/tmp/filled bs=1M count={mib} && rm /tmp/filled',
+                 timeout)
+
     def vmstat(self) -> dict:
         """/proc/vmstat."""
         return _parse_counters(self.read('/proc/vmstat'))

@@ -6,15 +6,13 @@
 That takes a QEMU of 10.2 or newer: the system's, or the one that make qemu-next gets.
 """
 
-import contextlib
 import functools
-import os
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Iterable
 
-from bed import BUILD, BedError, GuestError
+from bed import BUILD, BedError
 from qemu import QEMU, Guest
 from vhost import VhostMachine
 
@@ -72,10 +70,5 @@ class VhostGuest(VhostMachine, Guest):
     def _host_log(self) -> str:
         return Guest._host_log(self) + VhostMachine._host_log(self)
 
-    def host_rss(self) -> int:
-        """Bytes of host memory behind the guest: those of its memory file."""
-        for fd in Path(f'/proc/{self.pid}/fd').iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                if os.readlink(fd).startswith('/memfd:memory-backend'):
-                    return os.stat(fd).st_blocks * 512
-        raise GuestError(f'{self.name} has no memory file')
+    def _is_memory(self, name: str) -> bool:
+        return name.startswith('/memfd:memory-backend')

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterable
 
-from bed import (BUILD, DRIVER, MIB, Agent, BedError, GuestError, Machine, built_kernel,
-                 existing, live)
+from bed import (BUILD, DRIVER, MIB, Agent, BedError, Machine, built_kernel, existing,
+                 live)
 from vhost import VhostMachine
 
 #: The kernel that is tested has KASAN, and our driver built in. One that takes the
@@ -132,10 +132,5 @@ class UmlGuest(VhostMachine):
         self._agent.sock.close()
         live.remove(self)
 
-    def host_rss(self) -> int:
-        """Bytes of host memory behind the guest: those of its memory file."""
-        for fd in Path(f'/proc/{self.pid}/fd').iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                if f'{self._memory()}/' in os.readlink(fd):
-                    return os.stat(fd).st_blocks * 512
-        raise GuestError(f'{self.name} has no memory file')
+    def _is_memory(self, name: str) -> bool:
+        return name.startswith(f'{self._memory()}/')

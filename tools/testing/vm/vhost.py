@@ -3,11 +3,14 @@
 # Copyright the project's developers
 """Guests whose balloon is vhost-user-balloon, whatever runs them."""
 
+import contextlib
+import os
 import socket
 import sys
+from pathlib import Path
 from typing import Any, Iterable
 
-from bed import QMP, ROOT, Machine
+from bed import QMP, ROOT, GuestError, Machine
 
 sys.path.insert(0, str(ROOT / 'tools/virtio/vhost-user-balloon/tests'))
 # pylint: disable=wrong-import-position
@@ -69,6 +72,22 @@ class VhostMachine(Machine):
     def misbehave(self, kind: str, **arguments: Any) -> None:
         """Have the host be a bad one."""
         self.qmp('x-balloon-misbehave', kind=kind, **arguments)
+
+    def _is_memory(self, name: str) -> bool:
+        """Whether the guest's memory is the file of that name."""
+        raise NotImplementedError
+
+    def memory_file(self) -> Path:
+        """The guest's memory, by a name that can be opened."""
+        for fd in Path(f'/proc/{self.pid}/fd').iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if self._is_memory(os.readlink(fd)):
+                    return fd
+        raise GuestError(f'{self.name} has no memory file')
+
+    def host_rss(self) -> int:
+        """Bytes of host memory behind the guest: those of its memory file."""
+        return self.memory_file().stat().st_blocks * 512
 
     def kicks(self) -> int:
         """Notifications that the guest sent to its balloon so far."""

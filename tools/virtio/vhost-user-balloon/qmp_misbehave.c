@@ -5,6 +5,7 @@
  *
  * Copyright (C) the project's developers
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "conn.h"
@@ -71,50 +72,6 @@ static void vub_bad_drop(struct vub_device *dev, const json_t *args,
 	if (!queue || !vub_arg_int(args, "count", 1, INT64_MAX, &count, reply))
 		return;
 	dev->quirks[queue->role].nr_drop = (uint64_t)count;
-	vub_reply_nothing(reply);
-}
-
-static void vub_bad_hold(struct vub_device *dev, const json_t *args,
-			 struct vub_reply *reply)
-{
-	struct vub_queue *queue = vub_arg_queue(dev, args, reply);
-
-	if (!queue)
-		return;
-	dev->quirks[queue->role].hold = true;
-	vub_reply_nothing(reply);
-}
-
-static void vub_bad_reorder(struct vub_device *dev, const json_t *args,
-			    struct vub_reply *reply)
-{
-	struct vub_queue *queue = vub_arg_queue(dev, args, reply);
-
-	if (!queue)
-		return;
-	dev->quirks[queue->role].reverse = true;
-	vub_reply_nothing(reply);
-}
-
-static void vub_bad_duplicate(struct vub_device *dev, const json_t *args,
-			      struct vub_reply *reply)
-{
-	struct vub_queue *queue = vub_arg_queue(dev, args, reply);
-
-	if (!queue)
-		return;
-	dev->quirks[queue->role].duplicate = true;
-	vub_reply_nothing(reply);
-}
-
-static void vub_bad_silent(struct vub_device *dev, const json_t *args,
-			   struct vub_reply *reply)
-{
-	struct vub_queue *queue = vub_arg_queue(dev, args, reply);
-
-	if (!queue)
-		return;
-	dev->quirks[queue->role].silent = true;
 	vub_reply_nothing(reply);
 }
 
@@ -190,15 +147,33 @@ static const struct {
 	{ "off", vub_bad_off },
 	{ "delay", vub_bad_delay },
 	{ "drop", vub_bad_drop },
-	{ "hold", vub_bad_hold },
-	{ "reorder", vub_bad_reorder },
-	{ "duplicate", vub_bad_duplicate },
-	{ "silent", vub_bad_silent },
 	{ "config", vub_bad_config },
 	{ "break-queue", vub_bad_break },
 	{ "fill", vub_bad_fill },
 	{ "disconnect", vub_bad_disconnect },
 };
+
+/* Kinds that a queue has or has not. */
+static const struct {
+	const char *name;
+	size_t offset;
+} vub_bad_switches[] = {
+	{ "hold", offsetof(struct vub_queue_quirks, hold) },
+	{ "reorder", offsetof(struct vub_queue_quirks, reverse) },
+	{ "duplicate", offsetof(struct vub_queue_quirks, duplicate) },
+	{ "silent", offsetof(struct vub_queue_quirks, silent) },
+};
+
+static void vub_bad_switch(struct vub_device *dev, size_t offset,
+			   const json_t *args, struct vub_reply *reply)
+{
+	struct vub_queue *queue = vub_arg_queue(dev, args, reply);
+
+	if (!queue)
+		return;
+	*(bool *)((char *)&dev->quirks[queue->role] + offset) = true;
+	vub_reply_nothing(reply);
+}
 
 /**
  * vub_qmp_misbehave() - begin to misbehave, or stop it
@@ -212,6 +187,13 @@ void vub_qmp_misbehave(struct vub_device *dev, const json_t *args,
 	const char *kind = json_string_value(json_object_get(args, "kind"));
 	unsigned int i;
 
+	for (i = 0; kind && i < VUB_ARRAY_SIZE(vub_bad_switches); i++) {
+		if (!strcmp(kind, vub_bad_switches[i].name)) {
+			vub_bad_switch(dev, vub_bad_switches[i].offset, args,
+				       reply);
+			return;
+		}
+	}
 	for (i = 0; kind && i < VUB_ARRAY_SIZE(vub_bad_kinds); i++) {
 		if (!strcmp(kind, vub_bad_kinds[i].name)) {
 			vub_bad_kinds[i].begin(dev, args, reply);

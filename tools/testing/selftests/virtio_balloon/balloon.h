@@ -117,6 +117,19 @@ static inline long long balloon_pages(void)
 	return vm_event("balloon_inflate") - vm_event("balloon_deflate");
 }
 
+/*
+ * Why a test that needs pages in a balloon cannot run, or NULL and then the device's
+ * name and the pages.
+ */
+static inline const char *balloon_missing(char *name, size_t size,
+					  long long *pages)
+{
+	if (!balloon_name(name, size))
+		return "no balloon is bound to its driver";
+	*pages = balloon_pages();
+	return *pages ? NULL : "the host wants no memory: set a target first";
+}
+
 static inline long long balloon_stat(const char *name, const char *counter)
 {
 	char path[128];

@@ -28,11 +28,11 @@ FIXTURE(bound) {
 
 FIXTURE_SETUP(bound)
 {
-	if (!balloon_name(self->name, sizeof(self->name)))
-		SKIP(return, "no balloon is bound to its driver");
-	self->pages = balloon_pages();
-	if (!self->pages)
-		SKIP(return, "the host wants no memory: set a target first");
+	const char *missing = balloon_missing(self->name, sizeof(self->name),
+					      &self->pages);
+
+	if (missing)
+		SKIP(return, "%s", missing);
 }
 
 FIXTURE_TEARDOWN(bound)

@@ -19,11 +19,11 @@ FIXTURE(total) {
 
 FIXTURE_SETUP(total)
 {
-	if (!balloon_name(self->name, sizeof(self->name)))
-		SKIP(return, "no balloon is bound to its driver");
-	self->pages = balloon_pages();
-	if (!self->pages)
-		SKIP(return, "the host wants no memory: set a target first");
+	const char *missing = balloon_missing(self->name, sizeof(self->name),
+					      &self->pages);
+
+	if (missing)
+		SKIP(return, "%s", missing);
 }
 
 FIXTURE_TEARDOWN(total)
