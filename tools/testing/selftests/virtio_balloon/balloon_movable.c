@@ -6,12 +6,12 @@
  * Copyright the project's developers
  */
 
-#include <linux/kernel-page-flags.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
+/* First: it makes the C library declare Linux's own calls. */
 #include "../kselftest_harness.h"
+
+#include <linux/kernel-page-flags.h>
+#include <sys/mman.h>
+
 #include "balloon.h"
 
 /* Memory that fragmenting leaves alone. */
@@ -24,11 +24,11 @@ FIXTURE(movable) {
 
 FIXTURE_SETUP(movable)
 {
-	if (!balloon_name(self->name, sizeof(self->name)))
-		SKIP(return, "no balloon is bound to its driver");
-	self->pages = balloon_pages();
-	if (!self->pages)
-		SKIP(return, "the host wants no memory: set a target first");
+	const char *missing = balloon_missing(self->name, sizeof(self->name),
+					      &self->pages);
+
+	if (missing)
+		SKIP(return, "%s", missing);
 }
 
 FIXTURE_TEARDOWN(movable)
@@ -76,41 +76,29 @@ static bool wait_offline(long long pages)
 }
 
 /*
- * Takes almost all free memory and drops every other page of it, in a child that
- * holds the rest until it is killed.
+ * Leaves free memory in pieces smaller than a pageblock, but no smaller than the
+ * kernel's own allocations: takes all of it but some, in a file, and drops every other
+ * MiB. The memory comes back when the file is closed.
  */
-static pid_t fragment(long long kib)
+static int fragment(long long kib)
 {
-	size_t page = getpagesize(), size = kib * 1024, off;
-	int ready[2];
-	pid_t pid;
-	char *mem;
-	char byte;
+	static char mib[1 << 20];
+	long long off, size = kib / 1024 * sizeof(mib);
+	int fd = memfd_create("fragments", MFD_CLOEXEC);
 
-	if (pipe(ready))
+	if (fd < 0)
 		return -1;
-	pid = fork();
-	if (pid) {
-		close(ready[1]);
-		if (read(ready[0], &byte, 1) != 1)
-			pid = -1;
-		close(ready[0]);
-		return pid;
-	}
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	/* A kernel that has no huge pages does not know the advice. */
-	if (mem == MAP_FAILED ||
-	    (madvise(mem, size, MADV_NOHUGEPAGE) && errno != EINVAL))
-		_exit(1);
-	for (off = 0; off < size; off += page)
-		mem[off] = 1;
-	for (off = 0; off < size; off += 2 * page)
-		madvise(mem + off, page, MADV_DONTNEED);
-	if (write(ready[1], "", 1) != 1)
-		_exit(1);
-	for (;;)
-		pause();
+	for (off = 0; off < size; off += sizeof(mib))
+		if (write(fd, mib, sizeof(mib)) != sizeof(mib))
+			goto fail;
+	for (off = 0; off < size; off += 2 * sizeof(mib))
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
+			      sizeof(mib)))
+			goto fail;
+	return fd;
+fail:
+	close(fd);
+	return -1;
 }
 
 TEST_F_TIMEOUT(movable, compaction_moves_pages, 4 * BALLOON_PATIENCE)
@@ -118,22 +106,21 @@ TEST_F_TIMEOUT(movable, compaction_moves_pages, 4 * BALLOON_PATIENCE)
 	long long migrated = vm_event("balloon_migrate");
 	long long page_kib = getpagesize() / 1024;
 	time_t end;
-	pid_t pid;
+	int fd;
 
 	if (access("/proc/sys/vm/compact_memory", W_OK))
 		SKIP(return, "the kernel cannot compact memory");
-	/* Only single pages move: see to it that there are no larger blocks. */
+	/* Whole pageblocks do not move: see to it that there are few. */
 	ASSERT_TRUE(balloon_unbind(self->name));
 	if (meminfo_kib("MemFree") - SPARE_KIB < 2 * self->pages * page_kib) {
 		EXPECT_TRUE(balloon_bind(self->name));
 		SKIP(return, "the host wants too much: at most a third of the memory");
 	}
-	pid = fragment(meminfo_kib("MemFree") - SPARE_KIB);
+	fd = fragment(meminfo_kib("MemFree") - SPARE_KIB);
 	ASSERT_TRUE(balloon_bind(self->name));
-	ASSERT_GT(pid, 0);
+	ASSERT_GE(fd, 0);
 	EXPECT_TRUE(balloon_wait_pages(self->pages));
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	close(fd);
 
 	end = time(NULL) + BALLOON_PATIENCE;
 	while (vm_event("balloon_migrate") == migrated && time(NULL) < end)
