@@ -282,6 +282,9 @@ static int vb_probe(struct virtio_device *vdev)
 	err = vb_oom_register(vb);
 	if (err)
 		goto out_del_vqs;
+	err = vb_hotplug_register(vb);
+	if (err)
+		goto out_oom;
 
 	device_set_wakeup_capable(&vdev->dev, true);
 	vb_start(vb);
@@ -289,6 +292,8 @@ static int vb_probe(struct virtio_device *vdev)
 	vb_debugfs_create(vb);
 	return 0;
 
+out_oom:
+	vb_oom_unregister(vb);
 out_del_vqs:
 	vdev->config->del_vqs(vdev);
 out_destroy:
@@ -302,6 +307,7 @@ static void vb_remove(struct virtio_device *vdev)
 
 	vb_debugfs_remove(vb);
 	vb_oom_unregister(vb);
+	vb_hotplug_unregister(vb);
 	vb_stop(vb);
 	vb_tell_all(vb);
 	vb_write_actual(vb);
@@ -368,6 +374,7 @@ static const unsigned int vb_features[] = {
 	/* what the device does with the balloon's pages */
 	VIRTIO_BALLOON_F_DEFLATE_ON_OOM,
 	VIRTIO_BALLOON_F_MUST_TELL_HOST,
+	VIRTIO_BALLOON_F_PAGE_BITMAP,
 	/* what it wants to know */
 	VIRTIO_BALLOON_F_STATS_VQ,
 	/* what it does with free pages */

@@ -14,8 +14,10 @@
  *                                                          once acked
  *   returning   being told back  slot of the deflate queue once acked
  *
- * A *slot* is 4 KiB of PFNs on their way to the host, in up to VB_SLOT_PARTS
- * buffers. A *queue* is a virtqueue with its slots.
+ * A *slot* is up to 4 KiB that name pages, on their way to the host: PFN arrays in up
+ * to VB_SLOT_PARTS buffers, or windows of the page bitmap in one. A *queue* is a
+ * virtqueue with its slots. What is in flight counts in *portions* of
+ * VB_PFNS_PER_BUFFER PFNs, 1 MiB, whichever way it is named.
  *
  * Data flows one way: target -> resize -> chunks -> slots -> queue. Answers come
  * back the same way through vb_queue_reap(). The resize work is the only one
@@ -44,12 +46,14 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "bitmap.h"
 #include "codec.h"
 
 struct dentry;
 struct vb;
 
 /* A slot's payload is 4 KiB whatever the page size: four buffers of 256 PFNs. */
+#define VB_SLOT_BYTES		VIRTIO_BALLOON_BITMAP_BYTES
 #define VB_SLOT_PARTS		4u
 #define VB_SLOT_PFNS		(VB_SLOT_PARTS * VB_PFNS_PER_BUFFER)
 #define VB_SLOT_PAGES		(VB_SLOT_PFNS / VB_PFNS_PER_PAGE)
@@ -119,13 +123,16 @@ enum vb_wake_reason {
 };
 
 /**
- * struct vb_slot - 4 KiB of PFNs on their way to the host
+ * struct vb_slot - up to 4 KiB that name pages, on their way to the host
  * @node: entry of the queue's free list
  * @chunks: what it names and whoever gets it back when the host has answered
- * @pfns: payload, VB_SLOT_PFNS entries
- * @nr_pages: guest pages that @chunks adds up to
+ * @payload: what the host reads, VB_SLOT_BYTES
+ * @len: bytes of PFNs in it
+ * @map: windows in it
+ * @nr_pages: guest pages that are named
  * @max_pages: guest pages that the ring has room for
  * @parts_left: buffers that the host has not answered yet
+ * @load: portions that are named
  * @moved: instead of @chunks, the page that compaction has moved away from: its
  *	   lru belongs to compaction
  * @migration: carries the page that compaction has moved to
@@ -133,10 +140,13 @@ enum vb_wake_reason {
 struct vb_slot {
 	struct list_head node;
 	struct list_head chunks;
-	__virtio32 *pfns;
+	void *payload;
+	unsigned int len;
+	struct vb_bitmap map;
 	unsigned int nr_pages;
 	unsigned int max_pages;
 	unsigned int parts_left;
+	unsigned int load;
 	struct page *moved;
 	bool migration;
 };
@@ -149,17 +159,23 @@ struct vb_slot {
  * @free: idle slots, besides @reserve
  * @reserve: the slot for paths that must not allocate; NULL while in use
  * @nr_slots: slots that exist, besides the reserve
- * @limit: buffers that a batch may ever have
- * @floor: buffers that a full slot needs, or @limit where that is less
- * @window: buffers that a batch may have now
+ * @nr_wanted: slots that the next batch could use
+ * @parts: buffers that the largest slot needs, or what the ring has
+ * @entries: buffers that a batch may ever have
+ * @limit: portions that a batch may ever have
+ * @floor: portions that a full slot needs, or @limit where that is less
+ * @window: portions that a batch may have now
+ * @load: portions in the ring
  * @in_flight: buffers in the ring
  * @in_batch: those of them that do not carry a page that compaction moves
  * @unkicked: buffers that the host was not notified of
  * @stalled_since: jiffies of the last answer, or of the first request after idle
  * @nr_kicks: notifications, since probe
  * @nr_buffers: buffers, since probe
- * @nr_pfns: PFNs, since probe
- * @longest: PFNs of the longest buffer, since probe
+ * @nr_bytes: bytes of them, since probe
+ * @nr_pages: guest pages that they named, since probe
+ * @longest: bytes of the longest buffer, since probe
+ * @density: how well windows were used, since probe
  */
 struct vb_queue {
 	struct vb *vb;
@@ -168,17 +184,23 @@ struct vb_queue {
 	struct list_head free;
 	struct vb_slot *reserve;
 	unsigned int nr_slots;
+	unsigned int nr_wanted;
+	unsigned int parts;
+	unsigned int entries;
 	unsigned int limit;
 	unsigned int floor;
 	unsigned int window;
+	unsigned int load;
 	unsigned int in_flight;
 	unsigned int in_batch;
 	unsigned int unkicked;
 	unsigned long stalled_since;
 	u64 nr_kicks;
 	u64 nr_buffers;
-	u64 nr_pfns;
+	u64 nr_bytes;
+	u64 nr_pages;
 	unsigned int longest;
+	struct vb_density density;
 };
 
 /**
@@ -253,6 +275,9 @@ struct vb_hints {
  * @prdi: registration as page reporting device
  * @reporting_busy: the device works on a report
  * @oom_nb: registration as OOM notifier
+ * @memory_nb: registration as memory hotplug notifier
+ * @leaving_start: first page frame that is about to be unplugged
+ * @leaving_end: page frame after the last one
  * @wake_lock: protects @wake_reasons
  * @wake_reasons: enum vb_wake_reason, those that hold now
  * @debugfs: this device's directory
@@ -303,6 +328,9 @@ struct vb {
 	bool reporting_busy;
 
 	struct notifier_block oom_nb;
+	struct notifier_block memory_nb;
+	unsigned long leaving_start;
+	unsigned long leaving_end;
 
 	spinlock_t wake_lock; /* @wake_reasons */
 	unsigned int wake_reasons;
@@ -322,6 +350,12 @@ struct vb {
 static inline bool vb_must_tell(const struct vb *vb)
 {
 	return virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_MUST_TELL_HOST);
+}
+
+/* Pages are named by windows of a bitmap, not by PFN arrays. */
+static inline bool vb_by_bitmap(const struct vb *vb)
+{
+	return virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_PAGE_BITMAP);
 }
 
 /* Pages that are in the balloon or on the way into it. */
@@ -350,15 +384,20 @@ static inline bool vb_mind_changed(const struct vb *vb)
 }
 
 /* chunks.c */
+unsigned int vb_chunk_order(const struct page *page);
 unsigned long vb_chunk_pages(const struct page *page);
 unsigned long vb_chunks_alloc(struct vb *vb, struct list_head *chunks,
 			      unsigned long nr_pages);
 void vb_chunks_free(struct list_head *chunks);
 void vb_chunk_mark(struct page *page);
 void vb_chunk_split(struct page *page, struct list_head *chunks);
+void vb_chunks_sort(struct list_head *chunks);
+bool vb_chunk_leaves(const struct vb *vb, const struct page *page);
 void vb_chunk_insert(struct vb *vb, struct page *page);
 void vb_account_enter(struct vb *vb, struct page *page, bool migration);
 void vb_account_leave(struct vb *vb, struct page *page, bool migration);
+unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
+			     struct list_head *chunks);
 unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
 			      struct list_head *chunks);
 
@@ -372,8 +411,9 @@ void vb_queue_grow(struct vb_queue *q, unsigned int nr_slots, gfp_t gfp);
 void vb_queue_trim(struct vb_queue *q);
 struct vb_slot *vb_slot_get(struct vb_queue *q, enum vb_use use);
 void vb_slot_put(struct vb_queue *q, struct vb_slot *slot);
-bool vb_slot_fits(const struct vb_slot *slot, const struct page *page);
-void vb_slot_add(struct vb_slot *slot, struct page *page);
+bool vb_slot_name(struct vb_queue *q, struct vb_slot *slot,
+		  const struct page *page, unsigned int order);
+bool vb_slot_add(struct vb_queue *q, struct vb_slot *slot, struct page *page);
 int __must_check vb_queue_submit(struct vb_queue *q, struct vb_slot *slot);
 void vb_queue_kick(struct vb_queue *q);
 unsigned int vb_queue_reap(struct vb_queue *q);
@@ -418,6 +458,21 @@ void vb_reporting_unregister(struct vb *vb);
 /* oom.c */
 int vb_oom_register(struct vb *vb);
 void vb_oom_unregister(struct vb *vb);
+
+/* hotplug.c */
+#ifdef CONFIG_MEMORY_HOTPLUG
+int vb_hotplug_register(struct vb *vb);
+void vb_hotplug_unregister(struct vb *vb);
+#else
+static inline int vb_hotplug_register(struct vb *vb)
+{
+	return 0;
+}
+
+static inline void vb_hotplug_unregister(struct vb *vb)
+{
+}
+#endif
 
 /* migrate.c */
 #ifdef CONFIG_BALLOON_COMPACTION

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * KUnit tests of the balloon's pure parts: the PFN array codec and the policy.
+ * KUnit tests of the balloon's pure parts: both codecs and the policy.
  *
  * Copyright (C) the project's developers
  */
 #include <kunit/test.h>
+#include <linux/bitmap.h>
 #include <linux/limits.h>
+#include <linux/prandom.h>
 #include <linux/sizes.h>
 
+#include "bitmap.h"
 #include "codec.h"
 #include "policy.h"
 
@@ -59,6 +62,186 @@ static void codec_refuses_far_pages(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, vb_pfn_fits(end - 1024, 1024));
 	KUNIT_EXPECT_FALSE(test, vb_pfn_fits(end, 1));
 	KUNIT_EXPECT_FALSE(test, vb_pfn_fits(end - 1, 2));
+}
+
+/* Pages that random sets are taken from. */
+#define SPAN	65536u
+
+/* One buffer of windows and what it says, for pages from @base on. */
+struct windows {
+	struct vb_bitmap map;
+	struct vb_density density;
+	__le64 buf[VIRTIO_BALLOON_BITMAP_BYTES / sizeof(__le64)];
+	u64 base;
+	unsigned int nr;
+	DECLARE_BITMAP(pages, SPAN);
+};
+
+static struct windows *windows_new(struct kunit *test, u64 base)
+{
+	struct windows *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	w->base = base;
+	vb_bitmap_begin(&w->map, w->buf, sizeof(w->buf), &w->density);
+	return w;
+}
+
+static void window_read(struct kunit *test, struct windows *w,
+			const struct virtio_balloon_bitmap *window)
+{
+	u64 base = le64_to_cpu(window->base_pfn);
+	u32 bit, nbits = le32_to_cpu(window->nbits);
+
+	KUNIT_ASSERT_EQ(test, base & ((1ull << window->order) - 1), 0);
+	KUNIT_ASSERT_EQ(test, window->flags, 0);
+	KUNIT_ASSERT_EQ(test, le16_to_cpu(window->reserved), 0);
+	KUNIT_ASSERT_GT(test, nbits, 0);
+	KUNIT_ASSERT_LE(test, nbits, VIRTIO_BALLOON_BITMAP_BITS);
+	for (bit = 0; bit < round_up(nbits, 64); bit++) {
+		u64 pfn = base - w->base + ((u64)bit << window->order);
+
+		if (!(le64_to_cpu(window->bits[bit / 64]) >> bit % 64 & 1))
+			continue;
+		KUNIT_ASSERT_LT(test, bit, nbits);
+		KUNIT_ASSERT_LE(test, pfn + (1u << window->order), SPAN);
+		KUNIT_ASSERT_FALSE(test, test_bit(pfn, w->pages));
+		bitmap_set(w->pages, pfn, 1u << window->order);
+	}
+}
+
+/* Decode by the letter of the format; what does not obey it fails the test. */
+static void windows_read(struct kunit *test, struct windows *w)
+{
+	unsigned int len = vb_bitmap_end(&w->map), off = 0;
+	const struct virtio_balloon_bitmap *window;
+
+	KUNIT_ASSERT_LE(test, len, VIRTIO_BALLOON_BITMAP_BYTES);
+	KUNIT_ASSERT_EQ(test, w->density.nr_bytes, len);
+	while (off < len) {
+		KUNIT_ASSERT_GT(test, len - off, sizeof(*window));
+		window = (void *)w->buf + off;
+		off += sizeof(*window) +
+		       DIV_ROUND_UP(le32_to_cpu(window->nbits), 64) * 8;
+		KUNIT_ASSERT_LE(test, off, len);
+		window_read(test, w, window);
+		w->nr++;
+	}
+	KUNIT_EXPECT_EQ(test, w->density.nr_windows, w->nr);
+	KUNIT_EXPECT_EQ(test, w->density.nr_pfns, bitmap_weight(w->pages, SPAN));
+}
+
+static void bitmap_one_page(struct kunit *test)
+{
+	struct windows *w = windows_new(test, 0);
+
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, 4711, 0));
+	windows_read(test, w);
+	KUNIT_EXPECT_EQ(test, w->map.len, 24);
+	KUNIT_EXPECT_TRUE(test, test_bit(4711, w->pages));
+	KUNIT_EXPECT_EQ(test, w->density.nr_pfns, 1);
+	KUNIT_EXPECT_EQ(test, w->density.nr_singles, 1);
+}
+
+/* Dense pages are one long window, with as many bits as fit. */
+static void bitmap_all_and_every_second(struct kunit *test)
+{
+	unsigned int step, pfn;
+
+	for (step = 1; step <= 2; step++) {
+		struct windows *w = windows_new(test, 0);
+
+		for (pfn = 0; vb_bitmap_add(&w->map, pfn, 0); pfn += step)
+			;
+		KUNIT_EXPECT_GE(test, pfn, VIRTIO_BALLOON_BITMAP_BITS);
+		windows_read(test, w);
+		KUNIT_EXPECT_EQ(test, w->nr, 1);
+		KUNIT_EXPECT_EQ(test, w->density.nr_pfns,
+				DIV_ROUND_UP(pfn, step));
+		KUNIT_EXPECT_EQ(test, w->density.nr_singles,
+				step == 1 ? 0 : DIV_ROUND_UP(pfn, step));
+	}
+}
+
+/* Pages far from each other have a short window each: 170 to a buffer. */
+static void bitmap_holes(struct kunit *test)
+{
+	struct windows *w = windows_new(test, 0);
+	unsigned int nr = 0;
+
+	while (vb_bitmap_add(&w->map, nr * 384, 0))
+		nr++;
+	windows_read(test, w);
+	KUNIT_EXPECT_EQ(test, nr, VIRTIO_BALLOON_BITMAP_BYTES / 24);
+	KUNIT_EXPECT_EQ(test, w->nr, nr);
+}
+
+/* A large block is one bit, and small ones beside it do not cost it that. */
+static void bitmap_mixed_orders(struct kunit *test)
+{
+	struct windows *w = windows_new(test, 0);
+
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, 1, 0));
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, 3, 0));
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, 1024, 10));
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, 3072, 10));
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, 4096, 0));
+	windows_read(test, w);
+	KUNIT_EXPECT_EQ(test, w->nr, 3);
+	KUNIT_EXPECT_EQ(test, w->map.len, 3 * 24);
+	KUNIT_EXPECT_EQ(test, w->density.nr_pfns, 3 + 2 * 1024);
+	KUNIT_EXPECT_EQ(test, w->density.orders[10], 2);
+	KUNIT_EXPECT_EQ(test, w->density.runs[0], 2);
+	KUNIT_EXPECT_EQ(test, w->density.runs[10], 2);
+}
+
+/* 2^52 PFNs is where a 64-bit address space ends. */
+static void bitmap_top_of_address_space(struct kunit *test)
+{
+	const u64 base = (1ull << 52) - SPAN;
+	struct windows *w = windows_new(test, base);
+
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, base + SPAN - 2048, 10));
+	KUNIT_ASSERT_TRUE(test, vb_bitmap_add(&w->map, base + SPAN - 1, 0));
+	windows_read(test, w);
+	KUNIT_EXPECT_TRUE(test, test_bit(SPAN - 1, w->pages));
+	KUNIT_EXPECT_FALSE(test, test_bit(SPAN - 2, w->pages));
+	KUNIT_EXPECT_EQ(test, bitmap_weight(w->pages, SPAN), 1025);
+}
+
+/* Random sets of blocks, ascending or not: nothing is lost, nothing is added. */
+static void bitmap_random_sets(struct kunit *test)
+{
+	unsigned long *wanted = kunit_kzalloc(test, SPAN / 8, GFP_KERNEL);
+	struct rnd_state rnd;
+	unsigned int round, order, pfn, gap;
+
+	KUNIT_ASSERT_NOT_NULL(test, wanted);
+	prandom_seed_state(&rnd, 20);
+	for (round = 0; round < 200; round++) {
+		struct windows *w = windows_new(test, 0);
+		bool descending = round % 4 == 3;
+
+		bitmap_zero(wanted, SPAN);
+		gap = 1u << round % 12;
+		for (pfn = 0;; pfn += (1u << order) +
+				      prandom_u32_state(&rnd) % gap) {
+			u64 at;
+
+			order = prandom_u32_state(&rnd) % 8 ? 0 :
+				prandom_u32_state(&rnd) % 11;
+			pfn = round_up(pfn, 1u << order);
+			if (pfn + (1u << order) > SPAN)
+				break;
+			at = descending ? SPAN - pfn - (1u << order) : pfn;
+			if (!vb_bitmap_add(&w->map, at, order))
+				break;
+			bitmap_set(wanted, at, 1u << order);
+		}
+		windows_read(test, w);
+		KUNIT_ASSERT_TRUE(test, bitmap_equal(wanted, w->pages, SPAN));
+		kunit_kfree(test, w);
+	}
 }
 
 static void target_rounds_up(struct kunit *test)
@@ -137,14 +320,14 @@ static void window_fits_the_ring(struct kunit *test)
 {
 	unsigned int ring;
 
-	KUNIT_EXPECT_EQ(test, vb_window_limit(1, 4), 1);
-	KUNIT_EXPECT_EQ(test, vb_window_limit(2, 4), 1);
-	KUNIT_EXPECT_EQ(test, vb_window_limit(8, 4), 7);
-	KUNIT_EXPECT_EQ(test, vb_window_limit(16, 4), 12);
-	KUNIT_EXPECT_EQ(test, vb_window_limit(128, 4), VB_WINDOW_MAX);
-	KUNIT_EXPECT_EQ(test, vb_window_limit(1024, 4), VB_WINDOW_MAX);
+	KUNIT_EXPECT_EQ(test, vb_window_limit(1, 4, 40), 1);
+	KUNIT_EXPECT_EQ(test, vb_window_limit(2, 4, 40), 1);
+	KUNIT_EXPECT_EQ(test, vb_window_limit(8, 4, 40), 7);
+	KUNIT_EXPECT_EQ(test, vb_window_limit(16, 4, 40), 12);
+	KUNIT_EXPECT_EQ(test, vb_window_limit(128, 4, 40), 40);
+	KUNIT_EXPECT_EQ(test, vb_window_limit(1024, 4, 40), 40);
 	for (ring = 2; ring <= 32768; ring *= 2)
-		KUNIT_EXPECT_LT(test, vb_window_limit(ring, 4), ring);
+		KUNIT_EXPECT_LT(test, vb_window_limit(ring, 4, 40), ring);
 }
 
 static void window_follows_the_host(struct kunit *test)
@@ -170,6 +353,12 @@ static struct kunit_case vb_cases[] = {
 	KUNIT_CASE(codec_legacy_big_endian),
 	KUNIT_CASE(codec_run_ascends),
 	KUNIT_CASE(codec_refuses_far_pages),
+	KUNIT_CASE(bitmap_one_page),
+	KUNIT_CASE(bitmap_all_and_every_second),
+	KUNIT_CASE(bitmap_holes),
+	KUNIT_CASE(bitmap_mixed_orders),
+	KUNIT_CASE(bitmap_top_of_address_space),
+	KUNIT_CASE(bitmap_random_sets),
 	KUNIT_CASE(target_rounds_up),
 	KUNIT_CASE(target_survives_garbage),
 	KUNIT_CASE(reserve_follows_ram),

@@ -12,6 +12,7 @@
  * Copyright (C) the project's developers
  */
 #include <linux/gfp.h>
+#include <linux/list_sort.h>
 #include <linux/mm.h>
 
 #include "balloon.h"
@@ -19,8 +20,13 @@
 
 #define VB_GFP_QUICK	(__GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC)
 
-/* Off the movable list, a chunk's first page tells its order. */
-static unsigned int vb_chunk_order(const struct page *page)
+/**
+ * vb_chunk_order() - order of a chunk
+ * @page: first page of a chunk that is not on the movable list
+ *
+ * Return: log2 of its guest pages.
+ */
+unsigned int vb_chunk_order(const struct page *page)
 {
 	return page_private(page);
 }
@@ -116,7 +122,8 @@ unsigned long vb_chunks_alloc(struct vb *vb, struct list_head *chunks,
 			vb->alloc_order = order - 1;
 			continue;
 		}
-		if (!vb_pfn_fits(page_to_pfn(page), 1ul << order)) {
+		if (!vb_by_bitmap(vb) &&
+		    !vb_pfn_fits(page_to_pfn(page), 1ul << order)) {
 			__free_pages(page, order);
 			break;
 		}
@@ -129,6 +136,24 @@ unsigned long vb_chunks_alloc(struct vb *vb, struct list_head *chunks,
 		got += 1ul << order;
 	}
 	return got;
+}
+
+static int vb_chunk_cmp(void *priv, const struct list_head *a,
+			const struct list_head *b)
+{
+	return page_to_pfn(list_entry(a, struct page, lru)) >
+	       page_to_pfn(list_entry(b, struct page, lru));
+}
+
+/**
+ * vb_chunks_sort() - put chunks in the order of their addresses
+ * @chunks: the chunks
+ *
+ * Hosts merge neighbours, and windows of the bitmap are short.
+ */
+void vb_chunks_sort(struct list_head *chunks)
+{
+	list_sort(NULL, chunks, vb_chunk_cmp);
 }
 
 /**
@@ -166,15 +191,48 @@ static bool vb_page_make_movable(struct vb *vb, struct page *page)
 }
 
 /**
+ * vb_chunk_leaves() - whether memory that a chunk is in is about to be unplugged
+ * @vb: the balloon, locked
+ * @page: the chunk
+ *
+ * Return: true if it is.
+ */
+bool vb_chunk_leaves(const struct vb *vb, const struct page *page)
+{
+	unsigned long pfn = page_to_pfn(page);
+
+	return pfn < vb->leaving_end &&
+	       pfn + vb_chunk_pages(page) > vb->leaving_start;
+}
+
+/* Pieces of a chunk go where single pages are. */
+static void vb_chunk_insert_pieces(struct vb *vb, struct page *page)
+{
+	struct page *piece, *next;
+	LIST_HEAD(pieces);
+
+	vb_chunk_split(page, &pieces);
+	list_for_each_entry_safe(piece, next, &pieces, lru) {
+		list_del(&piece->lru);
+		vb_chunk_insert(vb, piece);
+	}
+}
+
+/**
  * vb_chunk_insert() - put a chunk on the list that its kind of inflated has
  * @vb: the balloon, locked
  * @page: the chunk
+ *
+ * In front; they are taken from behind, so that they come out in the order that they
+ * went in.
  */
 void vb_chunk_insert(struct vb *vb, struct page *page)
 {
 	lockdep_assert_held(&vb->lock);
 
-	if (vb_chunk_order(page))
+	if (vb_chunk_order(page) && vb_chunk_leaves(vb, page))
+		vb_chunk_insert_pieces(vb, page);
+	else if (vb_chunk_order(page))
 		list_add(&page->lru, &vb->large);
 	else if (!vb_page_make_movable(vb, page))
 		list_add(&page->lru, &vb->fixed);
@@ -186,7 +244,7 @@ static struct page *vb_movable_remove(struct vb *vb)
 	unsigned long flags;
 
 	spin_lock_irqsave(&vb->bdi.pages_lock, flags);
-	list_for_each_entry(page, &vb->bdi.pages, lru) {
+	list_for_each_entry_reverse(page, &vb->bdi.pages, lru) {
 		if (!trylock_page(page))
 			continue;
 		list_del(&page->lru);
@@ -202,10 +260,12 @@ static struct page *vb_movable_remove(struct vb *vb)
 
 static struct page *vb_list_pop(struct list_head *chunks)
 {
-	struct page *page = list_first_entry_or_null(chunks, struct page, lru);
+	struct page *page;
 
-	if (page)
-		list_del(&page->lru);
+	if (list_empty(chunks))
+		return NULL;
+	page = list_last_entry(chunks, struct page, lru);
+	list_del(&page->lru);
 	return page;
 }
 
@@ -219,13 +279,14 @@ static struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages,
 				    bool may_split)
 {
 	struct page *page;
-	LIST_HEAD(pieces);
 
 	lockdep_assert_held(&vb->lock);
 
-	page = list_first_entry_or_null(&vb->large, struct page, lru);
+	page = vb_list_pop(&vb->large);
 	if (page && vb_chunk_pages(page) <= nr_pages)
-		return vb_list_pop(&vb->large);
+		return page;
+	if (page)
+		list_add_tail(&page->lru, &vb->large);
 
 	page = vb_list_pop(&vb->fixed);
 	if (!page)
@@ -236,11 +297,9 @@ static struct page *vb_chunk_remove(struct vb *vb, unsigned long nr_pages,
 	page = may_split ? vb_list_pop(&vb->large) : NULL;
 	if (!page)
 		return NULL;
-	vb_chunk_split(page, &pieces);
-	page = vb_list_pop(&pieces);
-	while (!list_empty(&pieces))
-		vb_chunk_insert(vb, vb_list_pop(&pieces));
-	return page;
+	vb_chunk_insert_pieces(vb, page);
+	page = vb_list_pop(&vb->fixed);
+	return page ?: vb_movable_remove(vb);
 }
 
 /* Without deflate on OOM, MemTotal is what the guest can really have. */
@@ -283,17 +342,18 @@ void vb_account_leave(struct vb *vb, struct page *page, bool migration)
 }
 
 /**
- * vb_chunks_leave() - take inflated chunks from what the host has
+ * vb_chunks_take() - take inflated chunks off their lists
  * @vb: the balloon, locked
  * @nr_pages: guest pages wanted, at most
- * @chunks: where they go
+ * @chunks: where they go; vb_account_leave() and vb_chunk_insert() are up to the
+ *	    caller
  *
  * No chunk goes to pieces as long as the caller gets something whole.
  *
  * Return: guest pages taken; 0 if none can be taken now.
  */
-unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
-			      struct list_head *chunks)
+unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
+			     struct list_head *chunks)
 {
 	unsigned long done = 0;
 	struct page *page;
@@ -302,9 +362,29 @@ unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
 
 	while (done < nr_pages &&
 	       (page = vb_chunk_remove(vb, nr_pages - done, !done))) {
-		vb_account_leave(vb, page, false);
 		done += vb_chunk_pages(page);
 		list_add_tail(&page->lru, chunks);
 	}
+	return done;
+}
+
+/**
+ * vb_chunks_leave() - take inflated chunks from what the host has
+ * @vb: the balloon, locked
+ * @nr_pages: guest pages wanted, at most
+ * @chunks: where they go
+ *
+ * Return: guest pages taken; 0 if none can be taken now.
+ */
+unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
+			      struct list_head *chunks)
+{
+	LIST_HEAD(taken);
+	unsigned long done = vb_chunks_take(vb, nr_pages, &taken);
+	struct page *page;
+
+	list_for_each_entry(page, &taken, lru)
+		vb_account_leave(vb, page, false);
+	list_splice_tail(&taken, chunks);
 	return done;
 }

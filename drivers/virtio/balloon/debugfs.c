@@ -67,7 +67,7 @@ static void vb_show_queue(struct seq_file *m, const char *name,
 {
 	seq_printf(m, "%s_kicks %llu\n", name, q->nr_kicks);
 	seq_printf(m, "%s_buffers %llu\n", name, q->nr_buffers);
-	seq_printf(m, "%s_pfns %llu\n", name, q->nr_pfns);
+	seq_printf(m, "%s_pfns %llu\n", name, q->nr_pages * VB_PFNS_PER_PAGE);
 	seq_printf(m, "%s_window %u\n", name, q->window);
 	seq_printf(m, "%s_in_flight_buffers %u\n", name, q->in_flight);
 	seq_printf(m, "%s_slots %u\n", name, q->nr_slots + 1);
@@ -89,7 +89,7 @@ static int stat_show(struct seq_file *m, void *unused)
 	seq_printf(m, "relief_pages %lu\n", vb->relief);
 	vb_show_queue(m, "inflate", &vb->inflate);
 	vb_show_queue(m, "deflate", &vb->deflate);
-	seq_printf(m, "max_buffer_pfns %u\n",
+	seq_printf(m, "max_buffer_bytes %u\n",
 		   max(vb->inflate.longest, vb->deflate.longest));
 	seq_printf(m, "alloc_fails %llu\n", vb->nr_alloc_fails);
 	seq_printf(m, "oom_calls %llu\n", vb->nr_oom_calls);
@@ -105,6 +105,49 @@ static int stat_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(stat);
 
+static void vb_show_buckets(struct seq_file *m, const char *name,
+			    const char *what, const u64 *buckets, bool powers)
+{
+	unsigned int i;
+
+	for (i = 0; i < VB_DENSITY_BUCKETS; i++)
+		seq_printf(m, "%s_%s_%u %llu\n", name, what,
+			   powers ? 1u << i : i, buckets[i]);
+}
+
+static u64 vb_per_gib(u64 value, u64 nr_pfns)
+{
+	return nr_pfns ? mul_u64_u64_div_u64(value, 1ull << 18, nr_pfns) : 0;
+}
+
+static void vb_show_density(struct seq_file *m, const char *name,
+			    const struct vb_density *density)
+{
+	seq_printf(m, "%s_pfns %llu\n", name, density->nr_pfns);
+	seq_printf(m, "%s_windows %llu\n", name, density->nr_windows);
+	seq_printf(m, "%s_windows_per_gib %llu\n", name,
+		   vb_per_gib(density->nr_windows, density->nr_pfns));
+	seq_printf(m, "%s_bytes %llu\n", name, density->nr_bytes);
+	seq_printf(m, "%s_bytes_per_gib %llu\n", name,
+		   vb_per_gib(density->nr_bytes, density->nr_pfns));
+	seq_printf(m, "%s_singles %llu\n", name, density->nr_singles);
+	vb_show_buckets(m, name, "window_bits", density->bits, true);
+	vb_show_buckets(m, name, "run_pfns", density->runs, true);
+	vb_show_buckets(m, name, "block_order", density->orders, false);
+}
+
+static int bitmap_show(struct seq_file *m, void *unused)
+{
+	struct vb *vb = m->private;
+
+	spin_lock(&vb->lock);
+	vb_show_density(m, "inflate", &vb->inflate.density);
+	vb_show_density(m, "deflate", &vb->deflate.density);
+	spin_unlock(&vb->lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(bitmap);
+
 /**
  * vb_debugfs_create() - make a device's directory
  * @vb: the balloon
@@ -115,6 +158,9 @@ void vb_debugfs_create(struct vb *vb)
 					 vb_debugfs_root);
 	debugfs_create_file("state", 0400, vb->debugfs, vb, &state_fops);
 	debugfs_create_file("stat", 0400, vb->debugfs, vb, &stat_fops);
+	if (vb_by_bitmap(vb))
+		debugfs_create_file("bitmap", 0400, vb->debugfs, vb,
+				    &bitmap_fops);
 }
 
 /**

@@ -2,8 +2,9 @@
 /*
  * The transfer engine: slots, and the queues that carry them.
  *
- * A slot is 4 KiB of payload. It goes out as up to VB_SLOT_PARTS buffers and
- * is done when the host has answered each of them, in whatever order.
+ * A slot is 4 KiB of payload. It goes out as one buffer of bitmap windows, or as up to
+ * VB_SLOT_PARTS buffers of PFNs, and is done when the host has answered each of them,
+ * in whatever order. What names pages is written as they are added.
  *
  * Slots go out in batches, with one notification each, and a batch only begins
  * when the one before is answered. The next one is prepared meanwhile, but were
@@ -16,7 +17,7 @@
  *
  * Copyright (C) the project's developers
  */
-#include <linux/list_sort.h>
+#include <linux/moduleparam.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
@@ -30,6 +31,11 @@
 /* Nothing tells a waiter that a queue broke: it looks so often. */
 #define VB_DRAIN_POLL		(HZ / 10 ?: 1)
 
+static unsigned int vb_bitmap_slots = VB_BITMAP_SLOTS;
+module_param_named(page_bitmap_slots, vb_bitmap_slots, uint, 0444);
+MODULE_PARM_DESC(page_bitmap_slots,
+		 "Most buffers of bitmap windows in flight, 4 KiB each: from 1 to 128, the default");
+
 static struct vb_slot *vb_slot_alloc(gfp_t gfp)
 {
 	struct vb_slot *slot;
@@ -38,8 +44,8 @@ static struct vb_slot *vb_slot_alloc(gfp_t gfp)
 	slot = kzalloc(sizeof(*slot), gfp);
 	if (!slot)
 		return NULL;
-	slot->pfns = kmalloc_array(VB_SLOT_PFNS, sizeof(*slot->pfns), gfp);
-	if (!slot->pfns) {
+	slot->payload = kmalloc(VB_SLOT_BYTES, gfp);
+	if (!slot->payload) {
 		kfree(slot);
 		return NULL;
 	}
@@ -50,7 +56,7 @@ static struct vb_slot *vb_slot_alloc(gfp_t gfp)
 static void vb_slot_free(struct vb_slot *slot)
 {
 	if (slot)
-		kfree(slot->pfns);
+		kfree(slot->payload);
 	kfree(slot);
 }
 
@@ -92,11 +98,24 @@ void vb_queue_destroy(struct vb_queue *q)
  */
 void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq)
 {
+	unsigned int ring = virtqueue_get_vring_size(vq);
+
 	spin_lock(&q->vb->lock);
 	q->vq = vq;
-	q->limit = vb_window_limit(virtqueue_get_vring_size(vq), VB_SLOT_PARTS);
-	q->floor = min_t(unsigned int, VB_SLOT_PARTS, q->limit);
+	if (vb_by_bitmap(q->vb)) {
+		q->parts = 1;
+		q->entries = vb_window_limit(ring, q->parts,
+					     clamp(vb_bitmap_slots, 1u,
+						   VB_BITMAP_SLOTS));
+		q->limit = VB_WINDOW_MAX_BITMAP;
+	} else {
+		q->entries = vb_window_limit(ring, VB_SLOT_PARTS, VB_WINDOW_MAX);
+		q->parts = min(VB_SLOT_PARTS, q->entries);
+		q->limit = q->entries;
+	}
+	q->floor = min(VB_SLOT_PARTS, q->limit);
 	q->window = q->floor;
+	q->nr_wanted = 1;
 	spin_unlock(&q->vb->lock);
 }
 
@@ -130,6 +149,7 @@ void vb_queue_detach(struct vb_queue *q)
 		vb_slot_put(q, slot);
 	}
 	q->vq = NULL;
+	q->load = 0;
 	q->in_flight = 0;
 	q->in_batch = 0;
 	q->unkicked = 0;
@@ -172,31 +192,42 @@ void vb_queue_trim(struct vb_queue *q)
 	list_splice_init(&q->free, &idle);
 	list_for_each_entry(slot, &idle, node)
 		q->nr_slots--;
+	q->nr_wanted = 1;
 	spin_unlock(&q->vb->lock);
 
 	list_for_each_entry_safe(slot, next, &idle, node)
 		vb_slot_free(slot);
 }
 
-/* Ring entries that a use may fill now, if that is enough for it. */
+/* Portions that so many ring entries can name. */
+static unsigned int vb_ring_portions(const struct vb_queue *q,
+				     unsigned int nr_free)
+{
+	if (vb_by_bitmap(q->vb))
+		return nr_free ? q->limit : 0;
+	return min(nr_free, VB_SLOT_PARTS);
+}
+
+/* Portions that a use may put into one slot now, if that is enough for it. */
 static unsigned int vb_ring_room(const struct vb_queue *q, enum vb_use use)
 {
-	unsigned int nr_free = q->vq->num_free;
+	unsigned int nr_free = q->vq->num_free, room;
 
 	switch (use) {
 	case VB_USE_BATCH:
 		/* Less than a whole slot would make large chunks go to pieces. */
-		if (q->in_flight != q->unkicked ||
-		    q->in_flight + q->floor > q->window)
+		if (q->in_flight != q->unkicked || q->in_flight >= q->entries ||
+		    q->load + q->floor > q->window)
 			return 0;
-		nr_free = min(q->window - q->in_flight, nr_free);
-		return nr_free < q->floor ? 0 : nr_free;
+		room = min(vb_ring_portions(q, nr_free), q->window - q->load);
+		return room < q->floor ? 0 : room;
 	case VB_USE_MOVE:
-		return nr_free > q->floor ? nr_free - q->floor : 0;
+		nr_free = nr_free > q->parts ? nr_free - q->parts : 0;
+		break;
 	case VB_USE_OOM:
 		break;
 	}
-	return nr_free;
+	return vb_ring_portions(q, nr_free);
 }
 
 /**
@@ -210,14 +241,14 @@ static unsigned int vb_ring_room(const struct vb_queue *q, enum vb_use use)
 struct vb_slot *vb_slot_get(struct vb_queue *q, enum vb_use use)
 {
 	struct vb_slot *slot;
-	unsigned int nr_parts;
+	unsigned int room;
 
 	lockdep_assert_held(&q->vb->lock);
 
 	if (!q->vq || virtqueue_is_broken(q->vq))
 		return NULL;
-	nr_parts = vb_ring_room(q, use);
-	if (!nr_parts)
+	room = vb_ring_room(q, use);
+	if (!room)
 		return NULL;
 
 	slot = list_first_entry_or_null(&q->free, struct vb_slot, node);
@@ -226,11 +257,15 @@ struct vb_slot *vb_slot_get(struct vb_queue *q, enum vb_use use)
 	} else if (use == VB_USE_OOM || (use == VB_USE_BATCH && !q->nr_slots)) {
 		slot = q->reserve;
 		q->reserve = NULL;
+	} else if (use == VB_USE_BATCH) {
+		/* The next batch is to have twice as many. */
+		q->nr_wanted = min(2 * q->nr_wanted, q->entries / q->parts);
 	}
 	if (!slot)
 		return NULL;
-	slot->max_pages = min(nr_parts, VB_SLOT_PARTS) *
-			  (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+	slot->max_pages = room * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+	slot->len = 0;
+	vb_bitmap_begin(&slot->map, slot->payload, VB_SLOT_BYTES, &q->density);
 	return slot;
 }
 
@@ -253,55 +288,54 @@ void vb_slot_put(struct vb_queue *q, struct vb_slot *slot)
 }
 
 /**
- * vb_slot_fits() - whether a slot has room for a chunk
- * @slot: the slot
- * @page: the chunk
+ * vb_slot_name() - have a slot name a block
+ * @q: the queue
+ * @slot: the slot, as vb_slot_get() gave it
+ * @page: first page of the block
+ * @order: its order
  *
- * Return: true if it has.
+ * Return: false if there is no room for it.
  */
-bool vb_slot_fits(const struct vb_slot *slot, const struct page *page)
+bool vb_slot_name(struct vb_queue *q, struct vb_slot *slot,
+		  const struct page *page, unsigned int order)
 {
-	return slot->nr_pages + vb_chunk_pages(page) <= slot->max_pages;
+	unsigned long pfn = page_to_pfn(page), nr_pages = 1ul << order;
+	unsigned int shift = PAGE_SHIFT - VIRTIO_BALLOON_PFN_SHIFT;
+
+	if (slot->nr_pages + nr_pages > slot->max_pages)
+		return false;
+	if (vb_by_bitmap(q->vb)) {
+		if (!vb_bitmap_add(&slot->map, (u64)pfn << shift, order + shift))
+			return false;
+	} else {
+		slot->len += sizeof(__virtio32) *
+			vb_encode_pfns(slot->payload + slot->len,
+				       virtio_is_little_endian(q->vb->vdev),
+				       pfn, nr_pages);
+	}
+	slot->nr_pages += nr_pages;
+	return true;
 }
 
 /**
  * vb_slot_add() - put a chunk into a slot
- * @slot: a slot that it fits into
+ * @q: the queue
+ * @slot: the slot
  * @page: the chunk, on no list
+ *
+ * Return: false if there is no room for it.
  */
-void vb_slot_add(struct vb_slot *slot, struct page *page)
+bool vb_slot_add(struct vb_queue *q, struct vb_slot *slot, struct page *page)
 {
+	if (!vb_slot_name(q, slot, page, vb_chunk_order(page)))
+		return false;
 	list_add_tail(&page->lru, &slot->chunks);
-	slot->nr_pages += vb_chunk_pages(page);
+	return true;
 }
 
 static bool vb_slot_in_batch(const struct vb_slot *slot)
 {
 	return !slot->moved && !slot->migration;
-}
-
-static int vb_page_cmp(void *priv, const struct list_head *a,
-		       const struct list_head *b)
-{
-	return page_to_pfn(list_entry(a, struct page, lru)) >
-	       page_to_pfn(list_entry(b, struct page, lru));
-}
-
-static unsigned int vb_slot_encode(struct vb *vb, struct vb_slot *slot)
-{
-	bool little_endian = virtio_is_little_endian(vb->vdev);
-	unsigned int nr_pfns = 0;
-	struct page *page;
-
-	if (slot->moved)
-		return vb_encode_pfns(slot->pfns, little_endian,
-				      page_to_pfn(slot->moved), 1);
-	list_sort(NULL, &slot->chunks, vb_page_cmp);
-	list_for_each_entry(page, &slot->chunks, lru)
-		nr_pfns += vb_encode_pfns(slot->pfns + nr_pfns, little_endian,
-					  page_to_pfn(page),
-					  vb_chunk_pages(page));
-	return nr_pfns;
 }
 
 /**
@@ -315,21 +349,27 @@ static unsigned int vb_slot_encode(struct vb *vb, struct vb_slot *slot)
  */
 int vb_queue_submit(struct vb_queue *q, struct vb_slot *slot)
 {
-	unsigned int nr_pfns, sent = 0;
+	unsigned int len, total, most, sent = 0;
 	struct scatterlist sg;
 	int err = 0;
 
 	lockdep_assert_held(&q->vb->lock);
 
-	nr_pfns = vb_slot_encode(q->vb, slot);
+	if (vb_by_bitmap(q->vb)) {
+		total = vb_bitmap_end(&slot->map);
+		most = VB_SLOT_BYTES;
+	} else {
+		total = slot->len;
+		most = VB_PFNS_PER_BUFFER * sizeof(__virtio32);
+	}
 	if (!q->in_flight)
 		q->stalled_since = jiffies;
 	slot->parts_left = 0;
-	while (sent < nr_pfns) {
-		unsigned int len = min_t(unsigned int, nr_pfns - sent,
-					 VB_PFNS_PER_BUFFER);
-
-		sg_init_one(&sg, slot->pfns + sent, len * sizeof(*slot->pfns));
+	slot->load = DIV_ROUND_UP(slot->nr_pages * VB_PFNS_PER_PAGE,
+				  VB_PFNS_PER_BUFFER);
+	while (sent < total) {
+		len = min(total - sent, most);
+		sg_init_one(&sg, slot->payload + sent, len);
 		err = virtqueue_add_outbuf(q->vq, &sg, 1, slot, GFP_ATOMIC);
 		if (err)
 			break;
@@ -339,8 +379,12 @@ int vb_queue_submit(struct vb_queue *q, struct vb_slot *slot)
 		q->in_batch += vb_slot_in_batch(slot);
 		q->unkicked++;
 		q->nr_buffers++;
-		q->nr_pfns += len;
+		q->nr_bytes += len;
 		q->longest = max(q->longest, len);
+	}
+	if (slot->parts_left) {
+		q->load += slot->load;
+		q->nr_pages += slot->nr_pages;
 	}
 	if (!err)
 		return 0;
@@ -380,7 +424,7 @@ void vb_queue_kick(struct vb_queue *q)
  */
 unsigned int vb_queue_reap(struct vb_queue *q)
 {
-	unsigned int len, nr_done = 0;
+	unsigned int len, nr_done = 0, load = 0;
 	struct vb_slot *slot;
 
 	lockdep_assert_held(&q->vb->lock);
@@ -394,12 +438,14 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 		q->in_batch -= vb_slot_in_batch(slot);
 		if (--slot->parts_left)
 			continue;
+		load += slot->load;
 		q->done(q->vb, slot);
 		vb_slot_put(q, slot);
 	}
 	if (nr_done) {
 		q->stalled_since = jiffies;
-		q->window = vb_window_grow(q->window, nr_done, q->limit);
+		q->load -= load;
+		q->window = vb_window_grow(q->window, load, q->limit);
 		clear_bit(VB_SILENT, &q->vb->flags);
 	}
 	return nr_done;

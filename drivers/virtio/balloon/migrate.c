@@ -3,11 +3,11 @@
  * Compaction moves a ballooned page: the new page goes to the host and the old
  * one comes back.
  *
- * Nothing waits for the host here. The new page becomes movable, and the old one
+ * Nobody waits for an answer here. The new page becomes movable, and the old one
  * is freed, when the host has answered: were it free before, it could be the
  * next new page, and named as inflated before the host knows that it came back.
- * A page that finds no room in the rings, or a resize under way, stays where it
- * is; compaction tries again.
+ * A page that finds a resize under way stays where it is; compaction tries again. So does
+ * one that finds no room in the rings, unless the caller can wait for it.
  *
  * Copyright (C) the project's developers
  */
@@ -21,6 +21,8 @@
  * With less, most of them would find no room, and it would give up on them.
  */
 #define VB_MIGRATE_SLOTS	32
+/* Longest that moving one page waits for room. */
+#define VB_MIGRATE_PATIENCE	(HZ / 10 ?: 1)
 
 /* The old page leaves the balloon. Its lru is compaction's. */
 static void vb_migrate_leave(struct vb *vb, struct page *page)
@@ -44,7 +46,7 @@ static void vb_migrate_enter(struct vb *vb, struct vb_slot *slot,
 	set_page_private(page, 0);
 	vb_chunk_mark(page);
 	slot->migration = true;
-	vb_slot_add(slot, page);
+	WARN_ON_ONCE(!vb_slot_add(&vb->inflate, slot, page));
 	if (!vb_queue_submit(&vb->inflate, slot)) {
 		vb->nr[VB_IN_FLIGHT]++;
 		return;
@@ -56,41 +58,53 @@ static void vb_migrate_enter(struct vb *vb, struct vb_slot *slot,
 	vb_slot_put(&vb->inflate, slot);
 }
 
-/**
- * vb_migrate() - the balloon's part of moving a page
- * @bdi: the balloon's page list
- * @newpage: where to, locked, with one reference that is not ours
- * @page: where from, locked and isolated
- * @mode: not used: nothing here sleeps
- *
- * Return: MIGRATEPAGE_SUCCESS, or -EAGAIN while the host is busy or gone.
- */
-int vb_migrate(struct balloon_dev_info *bdi, struct page *newpage,
-	       struct page *page, enum migrate_mode mode)
+/* Whether a host that answers may soon make room. */
+static bool vb_room_may_come(const struct vb *vb)
 {
-	struct vb *vb = container_of(bdi, struct vb, bdi);
+	const struct vb_queue *inflate = &vb->inflate, *deflate = &vb->deflate;
+
+	return !vb_gone(vb) &&
+	       (!inflate->in_flight ||
+		time_before(jiffies, inflate->stalled_since + HZ)) &&
+	       (!deflate->in_flight ||
+		time_before(jiffies, deflate->stalled_since + HZ));
+}
+
+static unsigned int vb_moves_in_flight(const struct vb *vb)
+{
+	return READ_ONCE(vb->inflate.in_flight) +
+	       READ_ONCE(vb->deflate.in_flight);
+}
+
+/*
+ * Return: MIGRATEPAGE_SUCCESS; -EBUSY if the host has as much as it can take, and
+ * -EAGAIN if the page has to stay where it is for now.
+ */
+static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page)
+{
 	struct vb_slot *out = NULL, *in = NULL;
 	int ret = -EAGAIN;
 
-	if (!vb_pfn_fits(page_to_pfn(newpage), 1))
-		return ret;
 	vb_queue_grow(&vb->inflate, VB_MIGRATE_SLOTS, GFP_NOWAIT);
 	vb_queue_grow(&vb->deflate, VB_MIGRATE_SLOTS, GFP_NOWAIT);
 
 	spin_lock(&vb->lock);
 	vb_queue_reap(&vb->inflate);
 	vb_queue_reap(&vb->deflate);
-	if (!vb_gone(vb) && !vb->resizing && !vb->deflate.in_batch)
-		out = vb_slot_get(&vb->deflate, VB_USE_MOVE);
+	if (vb_gone(vb) || vb->resizing || vb->deflate.in_batch)
+		goto out_unlock;
+	out = vb_slot_get(&vb->deflate, VB_USE_MOVE);
 	if (out)
 		in = vb_slot_get(&vb->inflate, VB_USE_MOVE);
-	if (!in)
-		goto no_room;
-
+	if (!in) {
+		ret = vb_room_may_come(vb) ? -EBUSY : -EAGAIN;
+		goto out_unlock;
+	}
+	if (!vb_slot_name(&vb->deflate, out, page, 0))
+		goto out_unlock;
 	out->moved = page;
-	out->nr_pages = 1;
 	if (vb_queue_submit(&vb->deflate, out))
-		goto no_room;
+		goto out_unlock;
 
 	vb_migrate_leave(vb, page);
 	__SetPageOffline(page);
@@ -101,7 +115,7 @@ int vb_migrate(struct balloon_dev_info *bdi, struct page *newpage,
 	in = NULL;
 	out = NULL;
 	ret = MIGRATEPAGE_SUCCESS;
-no_room:
+out_unlock:
 	if (in)
 		vb_slot_put(&vb->inflate, in);
 	if (out)
@@ -111,4 +125,34 @@ no_room:
 	vb_resize_kick(vb);
 	spin_unlock(&vb->lock);
 	return ret;
+}
+
+/**
+ * vb_migrate() - the balloon's part of moving a page
+ * @bdi: the balloon's page list
+ * @newpage: where to, locked, with one reference that is not ours
+ * @page: where from, locked and isolated
+ * @mode: whoever moves a whole range and would rather wait, as memory hot-unplug
+ *	  does, waits for the host while that answers; nobody else does
+ *
+ * Return: MIGRATEPAGE_SUCCESS, or -EAGAIN while the host is busy or gone.
+ */
+int vb_migrate(struct balloon_dev_info *bdi, struct page *newpage,
+	       struct page *page, enum migrate_mode mode)
+{
+	struct vb *vb = container_of(bdi, struct vb, bdi);
+	unsigned int in_flight = vb_moves_in_flight(vb);
+	int ret;
+
+	if (!vb_by_bitmap(vb) && !vb_pfn_fits(page_to_pfn(newpage), 1))
+		return -EAGAIN;
+	ret = vb_migrate_try(vb, newpage, page);
+	/* The page is isolated, so @vb stays. */
+	if (ret == -EBUSY && mode == MIGRATE_SYNC) {
+		wait_event_timeout(vb->acked, vb_gone(vb) ||
+				   vb_moves_in_flight(vb) < in_flight,
+				   VB_MIGRATE_PATIENCE);
+		ret = vb_migrate_try(vb, newpage, page);
+	}
+	return ret == -EBUSY ? -EAGAIN : ret;
 }

@@ -116,28 +116,29 @@ unsigned int vb_pick_order(unsigned long nr_pages, unsigned int max_order)
  * vb_window_limit() - ring entries that ordinary requests may fill
  * @ring: entries of the virtqueue
  * @reserved: entries kept for requests that must not wait
+ * @most: entries that are enough, however large the ring is
  *
  * A ring too small to keep a reserve gives all but one entry to ordinary
  * requests, and a ring of one entry gives that.
  *
  * Return: entries, at least 1.
  */
-unsigned int vb_window_limit(unsigned int ring, unsigned int reserved)
+unsigned int vb_window_limit(unsigned int ring, unsigned int reserved,
+			     unsigned int most)
 {
 	if (ring <= 2 * reserved)
 		reserved = 1;
-	return clamp(ring > reserved ? ring - reserved : 1, 1u,
-		     (unsigned int)VB_WINDOW_MAX);
+	return clamp(ring > reserved ? ring - reserved : 1, 1u, most);
 }
 
 /**
  * vb_window_grow() - after the host has answered in time
- * @window: requests that may be in flight now
- * @nr_done: answers that just came
+ * @window: portions that may be in flight now
+ * @nr_done: portions that were just answered
  * @limit: what the ring allows
  *
- * One more for each answer, so that the window doubles with each batch: a slow
- * or silent host never holds more than it has shown that it can take.
+ * One more for each, so that the window doubles with each batch: a slow or
+ * silent host never holds more than it has shown that it can take.
  *
  * Return: the new window.
  */
@@ -149,7 +150,7 @@ unsigned int vb_window_grow(unsigned int window, unsigned int nr_done,
 
 /**
  * vb_window_shrink() - after a second without an answer
- * @window: requests that may be in flight now
+ * @window: portions that may be in flight now
  * @floor: least window that the largest request fits into
  *
  * Return: the new window.

@@ -16,6 +16,10 @@
  * busy for some 50 ms; and make one notification of what were 40.
  */
 #define VB_WINDOW_MAX		40
+/* The same with the page bitmap, whose hosts merge: 256 MiB. */
+#define VB_WINDOW_MAX_BITMAP	256
+/* Most buffers of windows in a batch: half a MiB of them. */
+#define VB_BITMAP_SLOTS		128u
 
 unsigned long vb_target_pages(u32 num_pages, unsigned int page_shift);
 unsigned long vb_reserve_pages(unsigned long totalram);
@@ -25,7 +29,8 @@ bool vb_worth_taking(unsigned long room, unsigned long wanted,
 		     unsigned int failures);
 unsigned int vb_backoff_ms(unsigned int failures);
 unsigned int vb_pick_order(unsigned long nr_pages, unsigned int max_order);
-unsigned int vb_window_limit(unsigned int ring, unsigned int reserved);
+unsigned int vb_window_limit(unsigned int ring, unsigned int reserved,
+			     unsigned int most);
 unsigned int vb_window_grow(unsigned int window, unsigned int nr_done,
 			    unsigned int limit);
 unsigned int vb_window_shrink(unsigned int window, unsigned int floor);

@@ -30,6 +30,8 @@
 #define VB_TELL_PATIENCE	(3 * HZ)
 /* Slots that stay after an OOM, since another one is likely. */
 #define VB_RELIEF_SLOTS		8
+/* Guest pages in one step towards a smaller balloon, where a slot can name them. */
+#define VB_SHRINK_PAGES		(8 * VB_SLOT_PAGES)
 /* Pages that compaction holds come back within so many milliseconds. */
 #define VB_ISOLATED_MS		10
 
@@ -151,6 +153,34 @@ unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
 	return done;
 }
 
+/* Move chunks from a list to a slot, as many as it can name. */
+static void vb_slot_take(struct vb *vb, struct vb_slot *slot,
+			 struct list_head *chunks)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, chunks, lru) {
+		list_del(&page->lru);
+		if (vb_slot_add(&vb->deflate, slot, page)) {
+			vb_account_leave(vb, page, false);
+			continue;
+		}
+		list_add(&page->lru, chunks);
+		return;
+	}
+}
+
+/* Put chunks back from where vb_chunks_take() had them. */
+static void vb_chunks_untake(struct vb *vb, struct list_head *chunks)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, chunks, lru) {
+		list_del(&page->lru);
+		vb_chunk_insert(vb, page);
+	}
+}
+
 /**
  * vb_deflate_some() - ask inflated chunks back
  * @vb: the balloon, locked
@@ -169,13 +199,17 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 {
 	struct vb_slot *slot;
 	unsigned long done = 0;
+	LIST_HEAD(chunks);
 
 	lockdep_assert_held(&vb->lock);
 
 	while (done < nr_pages && (slot = vb_slot_get(&vb->deflate, use))) {
-		slot->nr_pages = vb_chunks_leave(vb, min(nr_pages - done,
-							 slot->max_pages),
-						 &slot->chunks);
+		if (list_empty(&chunks)) {
+			vb_chunks_take(vb, min(nr_pages - done, slot->max_pages),
+				       &chunks);
+			vb_chunks_sort(&chunks);
+		}
+		vb_slot_take(vb, slot, &chunks);
 		if (!slot->nr_pages) {
 			vb_slot_put(&vb->deflate, slot);
 			break;
@@ -192,13 +226,14 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 		else
 			list_splice_tail_init(&slot->chunks, freed);
 	}
+	vb_chunks_untake(vb, &chunks);
 	return done;
 }
 
 /* Have the slots of a whole batch. */
 static void vb_grow_slots(struct vb_queue *q)
 {
-	vb_queue_grow(q, q->window / VB_SLOT_PARTS, GFP_KERNEL);
+	vb_queue_grow(q, q->nr_wanted, GFP_KERNEL);
 }
 
 /* One step towards a smaller balloon. */
@@ -207,7 +242,8 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 	unsigned long done;
 	LIST_HEAD(freed);
 
-	nr_pages = min(nr_pages, VB_SLOT_PAGES);
+	nr_pages = min(nr_pages, vb_by_bitmap(vb) ? VB_SHRINK_PAGES :
+						    VB_SLOT_PAGES);
 	vb_grow_slots(&vb->deflate);
 
 	spin_lock(&vb->lock);
@@ -228,17 +264,37 @@ static void vb_slot_fill(struct vb *vb, struct vb_slot *slot)
 
 	while (!list_empty(&vb->held)) {
 		page = list_first_entry(&vb->held, struct page, lru);
-		if (vb_slot_fits(slot, page)) {
-			list_del(&page->lru);
-			vb_slot_add(slot, page);
-		} else if (!slot->nr_pages) {
-			/* From before a sleep, when the ring was larger. */
-			list_del(&page->lru);
-			vb_chunk_split(page, &vb->held);
-		} else {
+		list_del(&page->lru);
+		if (vb_slot_add(&vb->inflate, slot, page))
+			continue;
+		if (slot->nr_pages) {
+			list_add(&page->lru, &vb->held);
 			return;
 		}
+		/* From before a sleep, when the ring was larger. */
+		vb_chunk_split(page, &vb->held);
 	}
+}
+
+/*
+ * Bring what is held in order when a batch of it can go out. That takes long, so it
+ * is done outside the lock; for that time, the OOM path finds inflated chunks only.
+ */
+static void vb_sort_held(struct vb *vb)
+{
+	LIST_HEAD(chunks);
+
+	spin_lock(&vb->lock);
+	if (vb->inflate.in_flight == vb->inflate.unkicked &&
+	    !vb->deflate.in_flight)
+		list_splice_init(&vb->held, &chunks);
+	spin_unlock(&vb->lock);
+
+	vb_chunks_sort(&chunks);
+
+	spin_lock(&vb->lock);
+	list_splice(&chunks, &vb->held);
+	spin_unlock(&vb->lock);
 }
 
 /*
@@ -351,6 +407,11 @@ static bool vb_grow(struct vb *vb, unsigned long nr_pages)
 	spin_lock(&vb->lock);
 	list_splice_tail(&chunks, &vb->held);
 	vb->nr[VB_HELD] += got;
+	spin_unlock(&vb->lock);
+
+	vb_sort_held(vb);
+
+	spin_lock(&vb->lock);
 	sent = vb_send_held(vb);
 	spin_unlock(&vb->lock);
 	return got || sent;

@@ -30,6 +30,8 @@
 #define VIRTIO_BALLOON_F_PAGE_POISON	4
 /* There is a queue that hands free pages over for the host to discard. */
 #define VIRTIO_BALLOON_F_REPORTING	5
+/* Windows of a bitmap name pages on both resize queues, instead of PFN arrays. */
+#define VIRTIO_BALLOON_F_PAGE_BITMAP	20
 
 /* log2 of the unit that PFNs, num_pages and actual count in: 4 KiB. */
 #define VIRTIO_BALLOON_PFN_SHIFT	12
@@ -58,6 +60,39 @@ struct virtio_balloon_config {
 	};
 	__le32 poison_val;
 };
+
+/* The longest buffer of windows, in bytes. */
+#define VIRTIO_BALLOON_BITMAP_BYTES	4096
+
+/**
+ * struct virtio_balloon_bitmap - a window of the page bitmap
+ * @base_pfn: what bit 0 stands for, in units of 4 KiB; a multiple of 2^@order
+ * @nbits: bits that follow, from 1 to %VIRTIO_BALLOON_BITMAP_BITS
+ * @order: a bit stands for 2^@order units of 4 KiB, from its own multiple on
+ * @flags: 0
+ * @reserved: 0
+ * @bits: as many words as @nbits takes; bit i of the bitmap is bit i % 64 of word
+ *	  i / 64 and stands for the 2^@order units from @base_pfn + i * 2^@order on;
+ *	  those from @nbits on are 0
+ *
+ * With %VIRTIO_BALLOON_F_PAGE_BITMAP a buffer on inflateq or deflateq is one
+ * descriptor that the device reads, of at most %VIRTIO_BALLOON_BITMAP_BYTES, and
+ * holds windows back to back. All fields are little-endian whatever the device's
+ * age.
+ */
+struct virtio_balloon_bitmap {
+	__le64 base_pfn;
+	__le32 nbits;
+	__u8 order;
+	__u8 flags;
+	__le16 reserved;
+	__le64 bits[];
+};
+
+/* The most bits that a window can have, since it must fit into a buffer. */
+#define VIRTIO_BALLOON_BITMAP_BITS					\
+	((VIRTIO_BALLOON_BITMAP_BYTES -					\
+	  sizeof(struct virtio_balloon_bitmap)) * 8)
 
 /* Statistics tags. Bytes where nothing else is said; events count from boot. */
 

@@ -654,6 +654,14 @@ class Machine:
         """The driver's counters."""
         return _parse_counters(self.read('/sys/kernel/debug/virtio_balloon/*/stat'))
 
+    def bitmap(self) -> dict:
+        """How well the page bitmap is used, by the driver."""
+        return _parse_counters(self.read('/sys/kernel/debug/virtio_balloon/*/bitmap'))
+
+    def has_feature(self, bit: int) -> bool:
+        """Whether driver and device have agreed on a feature."""
+        return self.read('/sys/bus/virtio/drivers/virtio_balloon/virtio*/features')[bit] == '1'
+
     def state(self) -> str:
         """What the driver says it is doing, and why."""
         return self.read('/sys/kernel/debug/virtio_balloon/*/state')

@@ -19,7 +19,6 @@ from vhost import VhostMachine
 #: QEMU's side of a vhost-user device of which QEMU knows nothing but the numbers.
 DEVICE = 'vhost-user-test-device-pci'
 VIRTIO_ID_BALLOON = 5
-RING_SIZE = 128
 CONFIG_SIZE = 16
 #: For all features at once. Those that the guest does not use are set up in vain.
 QUEUES = 5
@@ -41,13 +40,15 @@ class VhostGuest(VhostMachine, Guest):
     """A virtual machine as qemu.Guest, with vhost-user-balloon for its balloon.
 
     options      more options of vhost-user-balloon
+    ring_size    entries of each of its rings
     """
 
     def __init__(self, *args: Any, mem_mib: int = 512,
                  balloon: str = 'deflate-on-oom=on,free-page-reporting=on',
-                 options: Iterable = (), **kwargs: Any) -> None:
+                 options: Iterable = (), ring_size: int = 128, **kwargs: Any) -> None:
         super().__init__(*args, mem_mib=mem_mib, balloon=None,
                          machine='q35,memory-backend=mem', qemu=qemu_next_path(), **kwargs)
+        self.ring_size = ring_size
         self._set_options(balloon, options)
 
     def _start(self) -> None:
@@ -65,7 +66,7 @@ class VhostGuest(VhostMachine, Guest):
             '-object', f'memory-backend-memfd,id=mem,size={self.mem_mib}M,share=on',
             '-chardev', f'socket,id=balloon,path={self.daemon.socket}',
             '-device', f'{DEVICE},chardev=balloon,virtio-id={VIRTIO_ID_BALLOON},'
-                       f'num_vqs={QUEUES},vq_size={RING_SIZE},config_size={CONFIG_SIZE}']
+                       f'num_vqs={QUEUES},vq_size={self.ring_size},config_size={CONFIG_SIZE}']
 
     def _host_log(self) -> str:
         return Guest._host_log(self) + VhostMachine._host_log(self)

@@ -114,6 +114,8 @@ void vub_batch_start(struct vub_batch *batch, struct vub_queue *queue)
 	struct vub_device *dev = queue->dev;
 	struct vub_traffic *traffic = &dev->traffic[queue->role];
 	uint64_t start = vub_now(), gathered;
+	const struct vub_run *run;
+	size_t i;
 
 	batch->queue = queue;
 	batch->nr = 0;
@@ -131,6 +133,10 @@ void vub_batch_start(struct vub_batch *batch, struct vub_queue *queue)
 	traffic->nr_buffers += batch->nr;
 	traffic->nr_batches += !!batch->nr;
 	traffic->nr_runs += batch->runs.nr;
+	for (i = 0; i < batch->runs.nr; i++) {
+		run = &batch->runs.run[i];
+		vub_bucket_count(traffic->run_pfns, run->end - run->start);
+	}
 	if (!batch->nr) {
 		vub_queue_settle(queue);
 		batch->queue = NULL;

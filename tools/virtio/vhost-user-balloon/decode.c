@@ -111,7 +111,7 @@ static bool vub_window_stray(const struct vub_window *window)
 static enum vub_reject vub_window_read(const char *buf, size_t len,
 				       struct vub_window *window)
 {
-	struct vub_bitmap_header header;
+	struct virtio_balloon_bitmap header;
 
 	if (len < sizeof(header))
 		return VUB_REJECT_LENGTH;
@@ -120,14 +120,14 @@ static enum vub_reject vub_window_read(const char *buf, size_t len,
 		return VUB_REJECT_WINDOW_FLAGS;
 
 	window->base_pfn = le64toh((__force uint64_t)header.base_pfn);
-	window->nr_bits = le32toh((__force uint32_t)header.nr_bits);
+	window->nr_bits = le32toh((__force uint32_t)header.nbits);
 	window->order = header.order;
 	window->words = buf + sizeof(header);
 
 	if (window->order > VUB_BITMAP_MAX_ORDER ||
 	    window->base_pfn & (VUB_BIT(window->order) - 1))
 		return VUB_REJECT_WINDOW_BASE;
-	if (!window->nr_bits || window->nr_bits > VUB_BITMAP_MAX_BITS)
+	if (!window->nr_bits || window->nr_bits > VIRTIO_BALLOON_BITMAP_BITS)
 		return VUB_REJECT_WINDOW_BITS;
 	if (vub_window_bytes(window) > len - sizeof(header))
 		return VUB_REJECT_LENGTH;
@@ -174,12 +174,14 @@ static enum vub_reject vub_window_decode(const struct vub_window *window,
 					 struct vub_runs *runs,
 					 struct vub_decoded *decoded, int *err)
 {
-	uint64_t first, end = 0;
+	uint64_t first, end = 0, nr_set = 0;
 
 	for (;;) {
 		first = vub_window_find(window, end, true);
-		if (first == window->nr_bits)
+		if (first == window->nr_bits) {
+			vub_bucket_count(decoded->bits, nr_set);
 			return VUB_ACCEPT;
+		}
 		end = vub_window_find(window, first, false);
 		if (!vub_window_in_memory(window, memory, first, end))
 			return VUB_REJECT_WINDOW_PAGE;
@@ -188,6 +190,7 @@ static enum vub_reject vub_window_decode(const struct vub_window *window,
 				    window->base_pfn + (end << window->order));
 		if (*err)
 			return VUB_ACCEPT;
+		nr_set += end - first;
 		decoded->nr_bits += end - first;
 		decoded->nr_pfns += (end - first) << window->order;
 	}
@@ -204,7 +207,7 @@ static enum vub_reject vub_bitmap_decode(const char *buf, size_t len,
 
 	if (!len)
 		return VUB_REJECT_LENGTH;
-	if (len > VUB_BITMAP_MAX_BYTES)
+	if (len > VIRTIO_BALLOON_BITMAP_BYTES)
 		return VUB_REJECT_TOO_LONG;
 	for (; len && !*err; buf += used, len -= used) {
 		reject = vub_window_read(buf, len, &window);
@@ -214,7 +217,7 @@ static enum vub_reject vub_bitmap_decode(const char *buf, size_t len,
 		if (reject != VUB_ACCEPT)
 			return reject;
 		decoded->nr_windows++;
-		used = sizeof(struct vub_bitmap_header) +
+		used = sizeof(struct virtio_balloon_bitmap) +
 		       vub_window_bytes(&window);
 	}
 	return VUB_ACCEPT;

@@ -10,31 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <linux/types.h>
+#include <linux/virtio_balloon.h>
 
 #include "runs.h"
+#include "util.h"
 
-/* The longest buffer of windows, and the most bits that fit into it. */
-#define VUB_BITMAP_MAX_BYTES	4096
-#define VUB_BITMAP_MAX_BITS \
-	((VUB_BITMAP_MAX_BYTES - sizeof(struct vub_bitmap_header)) * 8)
 /* A bit for more than 2^40 PFNs of 4 KiB is no bit of any guest. */
 #define VUB_BITMAP_MAX_ORDER	40
-
-/**
- * struct vub_bitmap_header - begins a window of the page bitmap
- * @base_pfn: page that bit 0 stands for, in units of 4 KiB
- * @nr_bits: bits that follow, in whole 64-bit words
- * @order: a bit stands for 2^order units
- * @flags: 0
- * @reserved: 0
- */
-struct vub_bitmap_header {
-	__le64 base_pfn;
-	__le32 nr_bits;
-	__u8 order;
-	__u8 flags;
-	__le16 reserved;
-};
 
 /**
  * enum vub_reject - what is wrong with something that a guest sent
@@ -77,11 +59,13 @@ enum vub_reject {
  * @nr_pfns: PFNs of 4 KiB that were accepted
  * @nr_windows: windows
  * @nr_bits: bits set in them
+ * @bits: windows by how many bits are set in them
  */
 struct vub_decoded {
 	uint64_t nr_pfns;
 	uint64_t nr_windows;
 	uint64_t nr_bits;
+	uint64_t bits[VUB_BUCKETS];
 };
 
 int vub_decode_pfns(const void *buf, size_t len, const struct vub_runs *memory,

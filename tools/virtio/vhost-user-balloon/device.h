@@ -26,11 +26,6 @@
 #include "ring.h"
 #include "util.h"
 
-#ifndef VIRTIO_BALLOON_F_PAGE_BITMAP
-/* Pages are named by windows of a bitmap, see decode.h. */
-#define VIRTIO_BALLOON_F_PAGE_BITMAP	20
-#endif
-
 struct vub_conn;
 struct vub_device;
 struct vub_qmp;
@@ -112,6 +107,7 @@ struct vub_queue {
  * @nr_buffers: buffers
  * @nr_batches: batches that they came in
  * @nr_runs: runs that were left after merging
+ * @run_pfns: the same by their length
  * @decode_ns: time for walking rings, copying and decoding
  * @translate_ns: time for sorting and merging
  * @release_ns: time for giving memory back to the host
@@ -121,6 +117,7 @@ struct vub_traffic {
 	uint64_t nr_buffers;
 	uint64_t nr_batches;
 	uint64_t nr_runs;
+	uint64_t run_pfns[VUB_BUCKETS];
 	uint64_t decode_ns;
 	uint64_t translate_ns;
 	uint64_t release_ns;

@@ -52,7 +52,7 @@ static const struct {
 	{ "free-page-hint", VIRTIO_BALLOON_F_FREE_PAGE_HINT, false },
 	{ "page-poison", VIRTIO_BALLOON_F_PAGE_POISON, true },
 	{ "free-page-reporting", VIRTIO_BALLOON_F_REPORTING, true },
-	{ "page-bitmap", VIRTIO_BALLOON_F_PAGE_BITMAP, false },
+	{ "page-bitmap", VIRTIO_BALLOON_F_PAGE_BITMAP, true },
 	{ "indirect-desc", VIRTIO_RING_F_INDIRECT_DESC, true },
 	{ "event-idx", VIRTIO_RING_F_EVENT_IDX, true },
 };

@@ -84,6 +84,18 @@ static json_t *vub_queues_json(const struct vub_device *dev)
 	return list;
 }
 
+/* An array of numbers, the n-th for 2^n and more. */
+static void vub_put_buckets(json_t *object, const char *name,
+			    const uint64_t *buckets)
+{
+	json_t *array = json_array();
+	unsigned int i;
+
+	for (i = 0; i < VUB_BUCKETS; i++)
+		json_array_append_new(array, json_integer((json_int_t)buckets[i]));
+	json_object_set_new(object, name, array);
+}
+
 static json_t *vub_traffic_json(const struct vub_traffic *traffic)
 {
 	json_t *object = json_object();
@@ -93,7 +105,9 @@ static json_t *vub_traffic_json(const struct vub_traffic *traffic)
 	vub_put(object, "pfns", traffic->decoded.nr_pfns);
 	vub_put(object, "windows", traffic->decoded.nr_windows);
 	vub_put(object, "bits", traffic->decoded.nr_bits);
+	vub_put_buckets(object, "window-bits", traffic->decoded.bits);
 	vub_put(object, "runs", traffic->nr_runs);
+	vub_put_buckets(object, "run-pfns", traffic->run_pfns);
 	vub_put(object, "decode-ns", traffic->decode_ns);
 	vub_put(object, "translate-ns", traffic->translate_ns);
 	vub_put(object, "release-ns", traffic->release_ns);

@@ -50,6 +50,16 @@ static inline uint64_t vub_max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Buckets of a histogram: n is for 2^n and more, the last for all that is larger. */
+#define VUB_BUCKETS	16
+
+static inline void vub_bucket_count(uint64_t *buckets, uint64_t value)
+{
+	if (value)
+		buckets[vub_min(63 - (unsigned int)__builtin_clzll(value),
+				VUB_BUCKETS - 1)]++;
+}
+
 static inline uint64_t vub_align_down(uint64_t value, uint64_t grain)
 {
 	return value - value % grain;

@@ -28,7 +28,8 @@ def quiet(guest: UmlGuest) -> None:
 
 @pytest.mark.parametrize('options', [
     (), ('--in-band',), ('--must-tell-host',), ('--event-idx=off', '--indirect-desc=off'),
-    ('--release=page',)], ids=' '.join)
+    ('--release=page',), ('--page-bitmap=off',), ('--page-bitmap=off', '--must-tell-host')],
+    ids=' '.join)
 def test_takes_and_gives(options):
     """Pages are named once, merged to runs, freed on the host, and come back."""
     with UmlGuest(balloon='', options=('--free-page-reporting=off', *options)) as guest:

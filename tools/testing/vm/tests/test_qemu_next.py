@@ -103,3 +103,18 @@ def test_survives_rebind(guest):
     wait_for(lambda: balloon_pages(guest) * PAGE == 112 * MIB, 20, 'the target')
     guest.wait_actual(400 * MIB)
     empty(guest)
+
+
+@pytest.mark.parametrize('size', [1, 2, 4, 8])
+@pytest.mark.parametrize('bitmap', ['on', 'off'])
+def test_small_rings(size, bitmap):
+    """Whatever the ring has room for, the target is reached, and memory comes back."""
+    with VhostGuest(stock=True, mem_mib=512, ring_size=size,
+                    balloon='deflate-on-oom=on,free-page-reporting=off',
+                    options=[f'--page-bitmap={bitmap}']) as guest:
+        before = free_memory(guest)
+        resize(guest, 300)
+        guest.run('memload hog 300 0', timeout=180)
+        assert guest.vmstat()['oom_kill'] == 0
+        empty(guest)
+        wait_free_memory(guest, before)

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "../../../../drivers/virtio/balloon/bitmap.h"
 #include "../decode.h"
 #include "tap.h"
 
@@ -20,7 +21,7 @@ static struct vub_runs runs = { .sorted = true };
 static struct vub_decoded decoded;
 static uint64_t nr_outside;
 
-static char buffer[2 * VUB_BITMAP_MAX_BYTES];
+static char buffer[2 * VIRTIO_BALLOON_BITMAP_BYTES];
 static size_t length;
 
 static void setup(void)
@@ -85,9 +86,9 @@ static void pfns_outside_memory_are_left_out(void)
 /* Append a window; its bits are all clear. Returns where they begin. */
 static char *put_window(uint64_t base_pfn, uint32_t nr_bits, uint8_t order)
 {
-	struct vub_bitmap_header header = {
+	struct virtio_balloon_bitmap header = {
 		.base_pfn = (__force __le64)htole64(base_pfn),
-		.nr_bits = (__force __le32)htole32(nr_bits),
+		.nbits = (__force __le32)htole32(nr_bits),
 		.order = order,
 	};
 	char *bits;
@@ -143,6 +144,7 @@ static void windows_become_runs(void)
 	tap_check(is_run(4, 3072, 3584));
 	tap_check(decoded.nr_windows == 2);
 	tap_check(decoded.nr_bits == 6);
+	tap_check(decoded.bits[1] == 1 && decoded.bits[2] == 1);
 	tap_check(decoded.nr_pfns == 4 + 1024);
 }
 
@@ -163,8 +165,8 @@ static void runs_cross_windows(void)
 static void the_largest_window_fits(void)
 {
 	setup();
-	put_window(16, VUB_BITMAP_MAX_BITS, 0);
-	tap_check(length == VUB_BITMAP_MAX_BYTES);
+	put_window(16, VIRTIO_BALLOON_BITMAP_BITS, 0);
+	tap_check(length == VIRTIO_BALLOON_BITMAP_BYTES);
 	tap_check(decode_bitmap() == VUB_ACCEPT);
 	tap_check(decoded.nr_windows == 1);
 }
@@ -184,7 +186,7 @@ static void lengths_are_checked(void)
 	tap_check(decode_bitmap() == VUB_REJECT_LENGTH);
 	setup();
 	put_window(64, 64, 0);
-	length = VUB_BITMAP_MAX_BYTES + 8;
+	length = VIRTIO_BALLOON_BITMAP_BYTES + 8;
 	tap_check(refused(VUB_REJECT_TOO_LONG));
 }
 
@@ -194,12 +196,12 @@ static void bit_counts_are_checked(void)
 	put_window(64, 0, 0);
 	tap_check(refused(VUB_REJECT_WINDOW_BITS));
 	setup();
-	put_window(64, VUB_BITMAP_MAX_BITS + 1, 0);
-	length = VUB_BITMAP_MAX_BYTES;
+	put_window(64, VIRTIO_BALLOON_BITMAP_BITS + 1, 0);
+	length = VIRTIO_BALLOON_BITMAP_BYTES;
 	tap_check(refused(VUB_REJECT_WINDOW_BITS));
 	setup();
 	put_window(64, UINT32_MAX, 0);
-	length = VUB_BITMAP_MAX_BYTES;
+	length = VIRTIO_BALLOON_BITMAP_BYTES;
 	tap_check(refused(VUB_REJECT_WINDOW_BITS));
 }
 
@@ -289,12 +291,62 @@ static void one_bad_window_spoils_the_buffer(void)
 	tap_check(!decoded.nr_bits);
 }
 
+/*
+ * What the driver's encoder says of a random set is what our decoder hears: the same
+ * pages, merged, with not a window more than the encoder counts.
+ */
+static void windows_say_what_the_driver_means(void)
+{
+	struct vub_run everything[] = { { 0, UINT64_C(1) << 52 } };
+	const struct vub_runs all = {
+		.run = everything, .nr = 1, .max = 1, .sorted = true,
+	};
+	struct vub_runs wanted = { .sorted = true };
+	struct vb_density density = { 0 };
+	struct vb_bitmap map;
+	unsigned int round;
+	size_t i;
+
+	srandom(20);
+	for (round = 0; round < 2000; round++) {
+		uint64_t before = density.nr_windows;
+		uint64_t pfn = (uint64_t)random() << (round % 20);
+		enum vub_reject reject;
+
+		setup();
+		vub_runs_clear(&wanted);
+		vb_bitmap_begin(&map, buffer, VIRTIO_BALLOON_BITMAP_BYTES, &density);
+		for (;;) {
+			unsigned int order = random() % 4 ? 0 : random() % 14;
+			uint64_t size = UINT64_C(1) << order;
+
+			pfn = vub_align_down(pfn + size - 1, size);
+			if (!vb_bitmap_add(&map, pfn, order))
+				break;
+			tap_check(!vub_runs_add(&wanted, pfn, pfn + size));
+			pfn += size + (uint64_t)random() % (1u << round % 11);
+		}
+		length = vb_bitmap_end(&map);
+		tap_check(!vub_decode_bitmap(buffer, length, &all, &runs, &decoded,
+					     &reject));
+		tap_check(reject == VUB_ACCEPT);
+		tap_check(decoded.nr_windows == density.nr_windows - before);
+		vub_runs_merge(&runs);
+		vub_runs_merge(&wanted);
+		tap_check(runs.nr == wanted.nr);
+		for (i = 0; i < runs.nr && i < wanted.nr; i++)
+			tap_check(is_run(i, wanted.run[i].start, wanted.run[i].end));
+	}
+	vub_runs_free(&wanted);
+}
+
 static const struct tap_test tests[] = {
 	{ "PFNs become runs", pfns_become_runs },
 	{ "PFNs outside memory are left out", pfns_outside_memory_are_left_out },
 	{ "windows become runs", windows_become_runs },
 	{ "runs cross windows", runs_cross_windows },
 	{ "the largest window fits", the_largest_window_fits },
+	{ "windows say what the driver means", windows_say_what_the_driver_means },
 	{ "lengths are checked", lengths_are_checked },
 	{ "bit counts are checked", bit_counts_are_checked },
 	{ "bases are checked", bases_are_checked },

@@ -23,6 +23,16 @@ $(out)/tests/%.o: $(src)tests/%.c | $(header)
 	$(quiet)mkdir -p $(@D)
 	$(quiet)$(CC) $(CFLAGS) $(CPPFLAGS) $(flags) -MMD -MP -c -o $@ $<
 
+# The driver's encoder, to try our decoder with.
+encoder		:= $(top)/drivers/virtio/balloon/bitmap.c
+$(out)/tests/bitmap.o $(out)/tests/test_decode.o: CPPFLAGS += -I$(src)tests/kernel
+$(out)/tests/bitmap.o: $(encoder) | $(header)
+	$(call say,CC)
+	$(quiet)mkdir -p $(@D)
+	$(quiet)$(CC) $(CFLAGS) $(CPPFLAGS) $(flags) -MMD -MP -c -o $@ $<
+
+$(out)/tests/test_decode: $(out)/tests/bitmap.o
+
 $(unit): $(out)/tests/%: $(out)/tests/%.o $(addprefix $(out)/,$(pure))
 	$(call say,LD)
 	$(quiet)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(libs)

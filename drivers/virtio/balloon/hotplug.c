@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Memory that is about to be unplugged: large chunks in it become single pages, which
+ * can be moved away as everybody else's. The kernel lets ballooned pages pass as long
+ * as somebody listens here.
+ *
+ * Areas of the contiguous memory allocator need no such care: large chunks never come
+ * from memory that has to stay movable.
+ *
+ * Copyright (C) the project's developers
+ */
+#include <linux/memory.h>
+#include <linux/mm.h>
+
+#include "balloon.h"
+
+/* Split one large chunk that has to leave; false if there is none. */
+static bool vb_split_leaving(struct vb *vb)
+{
+	struct page *page;
+	bool found = false;
+
+	spin_lock(&vb->lock);
+	list_for_each_entry(page, &vb->large, lru) {
+		if (!vb_chunk_leaves(vb, page))
+			continue;
+		list_del(&page->lru);
+		vb_chunk_insert(vb, page);
+		found = true;
+		break;
+	}
+	spin_unlock(&vb->lock);
+	return found;
+}
+
+/* What is on its way to the host is split when it arrives, see vb_chunk_insert(). */
+static void vb_set_leaving(struct vb *vb, unsigned long start, unsigned long end)
+{
+	spin_lock(&vb->lock);
+	vb->leaving_start = start;
+	vb->leaving_end = end;
+	spin_unlock(&vb->lock);
+
+	while (vb_split_leaving(vb))
+		cond_resched();
+}
+
+static int vb_memory_notify(struct notifier_block *nb, unsigned long action,
+			    void *arg)
+{
+	struct vb *vb = container_of(nb, struct vb, memory_nb);
+	const struct memory_notify *notify = arg;
+
+	switch (action) {
+	case MEM_GOING_OFFLINE:
+		vb_set_leaving(vb, notify->start_pfn,
+			       notify->start_pfn + notify->nr_pages);
+		break;
+	case MEM_OFFLINE:
+	case MEM_CANCEL_OFFLINE:
+		vb_set_leaving(vb, 0, 0);
+		break;
+	}
+	return NOTIFY_OK;
+}
+
+/**
+ * vb_hotplug_register() - begin to make way for memory hot-unplug
+ * @vb: the balloon
+ *
+ * Return: 0, or the error of register_memory_notifier().
+ */
+int vb_hotplug_register(struct vb *vb)
+{
+	vb->memory_nb.notifier_call = vb_memory_notify;
+	return register_memory_notifier(&vb->memory_nb);
+}
+
+/**
+ * vb_hotplug_unregister() - the reverse of vb_hotplug_register()
+ * @vb: the balloon
+ */
+void vb_hotplug_unregister(struct vb *vb)
+{
+	unregister_memory_notifier(&vb->memory_nb);
+}

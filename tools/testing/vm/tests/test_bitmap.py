@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+# Copyright the project's developers
+"""The page bitmap: what the driver writes is what the device reads, whatever memory
+looks like."""
+
+import random
+import time
+
+import pytest
+from bed import MIB, PAGE
+from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
+                   wait_free_memory)
+from uml import UmlGuest
+
+PAGE_BITMAP = 20
+#: Memory in windows of a bit each: header and word for every page.
+WORST_BYTES_PER_GIB = 24 << 18
+
+
+def agree(guest: UmlGuest) -> None:
+    """Driver and device have counted the same, and the device nothing bad."""
+    device, driver = guest.device(), guest.bitmap()
+    for queue in ('inflate', 'deflate'):
+        traffic = device['traffic'][queue]
+        for name in ('pfns', 'windows'):
+            assert traffic[name] == driver[f'{queue}_{name}']
+        assert traffic['window-bits'] == [
+            driver[f'{queue}_window_bits_{1 << n}'] for n in range(16)]
+    assert not any(device['rejects'].values()), device['rejects']
+
+
+def fragment(guest: UmlGuest, mib: int) -> None:
+    """Leave that much free memory, hardly any two pages of it neighbours."""
+    spare = guest.meminfo()['MemFree'] // MIB - 2 * mib - 48
+    if spare > 0:
+        guest.run(f'dd if=/dev/zero of=/tmp/spare bs=1M count={spare}')
+    job = guest.start(f'memload frag {2 * mib}')
+    while 'ms' not in job.output:
+        assert not job.done(), job.output
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize('options, bitmap', [
+    ((), True), (('--page-bitmap=off',), False), (('--must-tell-host',), True)])
+def test_negotiated(options, bitmap):
+    """It is used if and only if it is offered, and every resize is exact."""
+    with UmlGuest(options=options) as guest:
+        assert guest.has_feature(PAGE_BITMAP) == bitmap
+        before = free_memory(guest)
+        rng = random.Random(20)
+        for _ in range(30):
+            guest.target(rng.randrange(200, 513))
+        for mib in (200, 512, 300, 511, 201):
+            resize(guest, mib)
+            assert balloon_pages(guest) * PAGE == (512 - mib) * MIB
+        empty(guest)
+        wait_free_memory(guest, before)
+        traffic = guest.device()['traffic']['inflate']
+        assert bool(traffic['windows']) == bitmap
+        if bitmap:
+            agree(guest)
+
+
+def test_a_fresh_guest_takes_few_bytes():
+    """Large blocks are a bit each, and neighbours share a window."""
+    with UmlGuest() as guest:
+        resize(guest, 200)
+        assert guest.bitmap()['inflate_bytes_per_gib'] < 32 << 10
+        assert guest.bitmap()['inflate_block_order_10'] >= 60
+        assert guest.debugfs()['inflate_buffers'] <= 100
+        agree(guest)
+
+
+def test_scattered_pages():
+    """Without two free neighbours it is still windows of many bits, not of one."""
+    with UmlGuest() as guest:
+        fragment(guest, 96)
+        resize(guest, 512 - 128)
+        stat = guest.bitmap()
+        assert stat['inflate_singles'] > 8000
+        assert stat['inflate_bytes_per_gib'] < WORST_BYTES_PER_GIB / 8
+        agree(guest)
+        empty(guest)
+        agree(guest)
+
+
+def test_content_is_never_the_hosts():
+    """What the host was told of holds its pattern until the guest has it back."""
+    with UmlGuest(balloon='free-page-reporting=off',
+                  options=['--must-tell-host']) as guest:
+        guest.misbehave('fill', value=0xa5)
+        fragment(guest, 96)
+        for mib in (384, 448, 400, 512):
+            resize(guest, mib)
+        fill = guest.device()['fill']
+        assert fill['checked'] and fill['damaged'] == 0
+
+
+def test_actual_moves_while_it_goes():
+    """A large resize is seen to progress."""
+    with UmlGuest(mem_mib=2048, options=['--release=page']) as guest:
+        with sampled_actual(guest) as samples:
+            resize(guest, 256)
+        assert len(set(samples)) >= 4

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+# Copyright the project's developers
+"""Memory is unplugged from under the balloon."""
+
+from bed import MIB
+from moves import balloon_pages, empty, resize
+from qemu import Guest
+
+BLOCKS = '/sys/devices/system/memory'
+#: The size of a block in such a guest, and what /proc/kpageflags says of a page there.
+BLOCK_PAGES = 128 * MIB // 4096
+OFFLINE = '0000000000800000'
+
+
+def ballooned(guest: Guest, block: int) -> float:
+    """How much of a block of memory is in the balloon, from 0 to 1."""
+    return int(guest.run(
+        f'dd if=/proc/kpageflags bs={BLOCK_PAGES * 8} skip={block} count=1 2>/dev/null |'
+        f'od -A n -v -t x8 -w8 | grep -c {OFFLINE} || true')) / BLOCK_PAGES
+
+
+def test_large_chunks_make_way():
+    """Blocks of memory that are the balloon's, in whole pageblocks, can be unplugged."""
+    with Guest(mem_mib=2048, balloon='deflate-on-oom=on') as guest:
+        resize(guest, 1024)
+        blocks = [b for b in range(16) if ballooned(guest, b) > 0.95][:2]
+        assert len(blocks) == 2
+        for block in blocks:
+            guest.run(f'echo offline | timeout 30 tee {BLOCKS}/memory{block}/state')
+            assert guest.read(f'{BLOCKS}/memory{block}/state').strip() == 'offline'
+        assert balloon_pages(guest) * 4096 == 1024 * MIB
+        for block in blocks:
+            guest.run(f'echo online > {BLOCKS}/memory{block}/state')
+        empty(guest)
