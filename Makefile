@@ -13,6 +13,7 @@ BED := qemu
 bed_kernel_qemu := x86
 bed_kernel_uml := uml-bench
 bench_bed_resize := uml
+bench_bed_bitmap := uml
 demo_kernel = $(or $(bed_kernel_$(BED)),$(error BED=$(BED): there are BED=qemu and BED=uml))
 bench_kernel = $(bed_kernel_$(or $(bench_bed_$(BENCH)),qemu))
 

@@ -145,7 +145,9 @@ def markdown_table(head: tuple, lines: Any) -> str:
 def closing_line(targets: list, runs: int, facts: dict, report: Path) -> str:
     """How it went, and where to read more."""
     missed = sum(not target.met for target in targets)
-    return (f"{missed or 'no'} target{'' if missed == 1 else 's'} missed; medians of {runs}, "
+    verdict = (f"{missed or 'no'} target{'' if missed == 1 else 's'} missed" if targets else
+               'no targets for a guest of this size')
+    return (f"{verdict}; medians of {runs}, "
             f"base {facts['base']}, {facts['host']}, {facts['cpus']} CPUs; "
             f'report: {shown(report)}')
 

@@ -6,11 +6,13 @@
  *   memload churn MIB [SECONDS]   maps, touches and unmaps in a loop
  *   memload reader FILE [SECONDS] reads random pages of a mapped file
  *   memload frag MIB [SECONDS]    touches memory, drops every other page, holds
+ *   memload age MIB [SECONDS]     fills and frees pieces of all sizes in a file, then
+ *                                 holds a quarter of it until a signal
  *   memload beat FILE [SECONDS]   writes a file and forks every 0.2 s
  *
  * Without SECONDS it goes on until a signal. Each prints what it did as lines of
- * a name and a value: hog and frag once the memory is touched (the time that took,
- * ms), the others at their end (cycles, pages, largest gap between two beats in
+ * a name and a value: hog, frag and age once they hold their memory (the time that
+ * took, ms), the others at their end (cycles, pages, largest gap between two beats in
  * ms).
  *
  * Copyright the project's developers
@@ -108,6 +110,11 @@ static int hog(const char *mib, int64_t end)
 	return 0;
 }
 
+static bool punch(int fd, off_t off, off_t len)
+{
+	return !fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len);
+}
+
 /* In a file, since what a page fault costs is not the point. */
 static int frag(const char *mib, int64_t end)
 {
@@ -122,8 +129,7 @@ static int frag(const char *mib, int64_t end)
 		if (write(fd, block, MIB) != (ssize_t)MIB)
 			return fail("frag");
 	for (off = 0; off < size; off += 2 * page_size)
-		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
-			      page_size))
+		if (!punch(fd, off, page_size))
 			return fail("frag");
 	report("touched_ms", (now_ns() - start) / 1000000);
 	hold(end);
@@ -147,6 +153,50 @@ static int churn(const char *mib, int64_t end)
 	return 0;
 }
 
+/* Knuth's linear congruential generator: its high bits are random. */
+static uint64_t random_next(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed >> 16;
+}
+
+/* A piece of one to 1024 pages, every power of two as likely, somewhere in a file. */
+static off_t piece(uint64_t *seed, off_t size, off_t *len)
+{
+	*len = page_size << random_next(seed) % 11;
+	return random_next(seed) % (size / page_size) * page_size;
+}
+
+static int age(const char *mib, int64_t end)
+{
+	static char block[4 * MIB];
+	off_t off, len, size = strtoul(mib, NULL, 0) * MIB;
+	int64_t start = now_ns();
+	uint64_t seed = 20;
+	struct stat st;
+	int fd = memfd_create("age", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return fail("age");
+	while (!done(end)) {
+		off = piece(&seed, size, &len);
+		if (off + len > size)
+			continue;
+		/* Two pieces come for one that goes, until the file is nearly full. */
+		if (random_next(&seed) % 3 ? pwrite(fd, block, len, off) != len :
+					     !punch(fd, off, len))
+			return fail("age");
+	}
+	do {
+		off = piece(&seed, size, &len);
+		if (!punch(fd, off, len) || fstat(fd, &st))
+			return fail("age");
+	} while (st.st_blocks > size / 512 / 4);
+	report("aged_ms", (now_ns() - start) / 1000000);
+	hold(INT64_MAX);
+	return 0;
+}
+
 static int reader(const char *path, int64_t end)
 {
 	uint64_t seed = getpid();
@@ -162,9 +212,7 @@ static int reader(const char *path, int64_t end)
 	if (mem == MAP_FAILED)
 		return fail(path);
 	for (; !done(end); pages++) {
-		/* Knuth's linear congruential generator: its high bits are random. */
-		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-		sum += mem[(seed >> 16) % st.st_size];
+		sum += mem[random_next(&seed) % st.st_size];
 	}
 	report("pages", pages);
 	report("sum", sum);
@@ -217,6 +265,7 @@ static const struct {
 	{ "churn", churn },
 	{ "reader", reader },
 	{ "frag", frag },
+	{ "age", age },
 	{ "beat", beat },
 };
 
@@ -234,7 +283,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_SIZE(loads); i++)
 		if ((argc == 3 || argc == 4) && !strcmp(argv[1], loads[i].name))
 			return loads[i].run(argv[2], end);
-	fprintf(stderr, "usage: memload hog|churn|frag MIB [SECONDS]\n"
+	fprintf(stderr, "usage: memload hog|churn|frag|age MIB [SECONDS]\n"
 			"       memload reader|beat FILE [SECONDS]\n");
 	return 2;
 }
