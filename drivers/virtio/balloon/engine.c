@@ -443,9 +443,10 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 		vb_slot_put(q, slot);
 	}
 	if (nr_done) {
-		q->stalled_since = jiffies;
 		q->load -= load;
-		q->window = vb_window_grow(q->window, load, q->limit);
+		if (time_before(jiffies, q->stalled_since + HZ))
+			q->window = vb_window_grow(q->window, load, q->limit);
+		q->stalled_since = jiffies;
 		clear_bit(VB_SILENT, &q->vb->flags);
 	}
 	return nr_done;

@@ -6,8 +6,8 @@
  * Nobody waits for an answer here. The new page becomes movable, and the old one
  * is freed, when the host has answered: were it free before, it could be the
  * next new page, and named as inflated before the host knows that it came back.
- * A page that finds a resize under way stays where it is; compaction tries again. So does
- * one that finds no room in the rings, unless the caller can wait for it.
+ * A page that finds no room in the rings, or a resize under way, stays where it
+ * is; compaction tries again. Only memory hot-unplug waits for room.
  *
  * Copyright (C) the project's developers
  */
@@ -58,12 +58,16 @@ static void vb_migrate_enter(struct vb *vb, struct vb_slot *slot,
 	vb_slot_put(&vb->inflate, slot);
 }
 
-/* Whether a host that answers may soon make room. */
-static bool vb_room_may_come(const struct vb *vb)
+/*
+ * Whether a page should wait for room in the rings: not compaction's, which can do
+ * without, but one that is in the way of memory hot-unplug, as long as the host answers.
+ */
+static bool vb_worth_waiting(const struct vb *vb, const struct page *page)
 {
 	const struct vb_queue *inflate = &vb->inflate, *deflate = &vb->deflate;
+	unsigned long pfn = page_to_pfn(page);
 
-	return !vb_gone(vb) &&
+	return pfn >= vb->leaving_start && pfn < vb->leaving_end &&
 	       (!inflate->in_flight ||
 		time_before(jiffies, inflate->stalled_since + HZ)) &&
 	       (!deflate->in_flight ||
@@ -77,8 +81,8 @@ static unsigned int vb_moves_in_flight(const struct vb *vb)
 }
 
 /*
- * Return: MIGRATEPAGE_SUCCESS; -EBUSY if the host has as much as it can take, and
- * -EAGAIN if the page has to stay where it is for now.
+ * Return: MIGRATEPAGE_SUCCESS; -EBUSY if it is worth waiting until the host can take
+ * more, and -EAGAIN if the page has to stay where it is for now.
  */
 static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page)
 {
@@ -97,7 +101,7 @@ static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page
 	if (out)
 		in = vb_slot_get(&vb->inflate, VB_USE_MOVE);
 	if (!in) {
-		ret = vb_room_may_come(vb) ? -EBUSY : -EAGAIN;
+		ret = vb_worth_waiting(vb, page) ? -EBUSY : -EAGAIN;
 		goto out_unlock;
 	}
 	if (!vb_slot_name(&vb->deflate, out, page, 0))
@@ -132,8 +136,7 @@ out_unlock:
  * @bdi: the balloon's page list
  * @newpage: where to, locked, with one reference that is not ours
  * @page: where from, locked and isolated
- * @mode: whoever moves a whole range and would rather wait, as memory hot-unplug
- *	  does, waits for the host while that answers; nobody else does
+ * @mode: whether waiting for the host is out of the question
  *
  * Return: MIGRATEPAGE_SUCCESS, or -EAGAIN while the host is busy or gone.
  */

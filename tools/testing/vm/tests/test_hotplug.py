@@ -26,7 +26,8 @@ def test_large_chunks_make_way():
         blocks = [b for b in range(16) if ballooned(guest, b) > 0.95][:2]
         assert len(blocks) == 2
         for block in blocks:
-            guest.run(f'echo offline | timeout 30 tee {BLOCKS}/memory{block}/state')
+            guest.run(f'echo offline | timeout 150 tee {BLOCKS}/memory{block}/state',
+                      timeout=180)
             assert guest.read(f'{BLOCKS}/memory{block}/state').strip() == 'offline'
         assert balloon_pages(guest) * 4096 == 1024 * MIB
         for block in blocks:
