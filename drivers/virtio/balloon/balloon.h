@@ -433,6 +433,7 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 void vb_tell_all(struct vb *vb);
 void vb_take_back(struct vb *vb, bool keep);
 void vb_write_actual(struct vb *vb);
+void vb_settle(struct vb *vb);
 
 /* stats.c */
 void vb_stats_init(struct vb *vb);
@@ -460,7 +461,7 @@ int vb_oom_register(struct vb *vb);
 void vb_oom_unregister(struct vb *vb);
 
 /* hotplug.c */
-#ifdef CONFIG_MEMORY_HOTPLUG
+#if defined(CONFIG_MEMORY_HOTPLUG) && defined(CONFIG_BALLOON_COMPACTION)
 int vb_hotplug_register(struct vb *vb);
 void vb_hotplug_unregister(struct vb *vb);
 #else

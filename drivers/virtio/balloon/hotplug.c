@@ -14,6 +14,9 @@
 
 #include "balloon.h"
 
+/* Longest that unplugging waits for the host. */
+#define VB_OFFLINE_PATIENCE	HZ
+
 /* Split one large chunk that has to leave; false if there is none. */
 static bool vb_split_leaving(struct vb *vb)
 {
@@ -33,16 +36,50 @@ static bool vb_split_leaving(struct vb *vb)
 	return found;
 }
 
-/* What is on its way to the host is split when it arrives, see vb_chunk_insert(). */
+/* What the host does not know of can go; nobody gets it again from such a block. */
+static void vb_release_leaving(struct vb *vb)
+{
+	struct page *page, *next;
+	LIST_HEAD(freed);
+
+	spin_lock(&vb->lock);
+	list_for_each_entry_safe(page, next, &vb->held, lru) {
+		if (!vb_chunk_leaves(vb, page))
+			continue;
+		list_move_tail(&page->lru, &freed);
+		vb->nr[VB_HELD] -= vb_chunk_pages(page);
+	}
+	spin_unlock(&vb->lock);
+	vb_chunks_free(&freed);
+}
+
 static void vb_set_leaving(struct vb *vb, unsigned long start, unsigned long end)
 {
 	spin_lock(&vb->lock);
 	vb->leaving_start = start;
 	vb->leaving_end = end;
 	spin_unlock(&vb->lock);
+}
 
+/*
+ * The kernel gives up at the first page that can neither be freed nor moved. So what is
+ * on its way to the host, or back, has to arrive before: chunks that leave are split as
+ * they do, see vb_chunk_insert().
+ */
+static void vb_make_way(struct vb *vb)
+{
+	unsigned long until = jiffies + VB_OFFLINE_PATIENCE;
+
+	vb_release_leaving(vb);
+	vb_queue_drain(&vb->inflate, until);
+	vb_queue_drain(&vb->deflate, until);
 	while (vb_split_leaving(vb))
 		cond_resched();
+
+	spin_lock(&vb->lock);
+	vb_settle(vb);
+	spin_unlock(&vb->lock);
+	vb_resize_kick(vb);
 }
 
 static int vb_memory_notify(struct notifier_block *nb, unsigned long action,
@@ -55,6 +92,7 @@ static int vb_memory_notify(struct notifier_block *nb, unsigned long action,
 	case MEM_GOING_OFFLINE:
 		vb_set_leaving(vb, notify->start_pfn,
 			       notify->start_pfn + notify->nr_pages);
+		vb_make_way(vb);
 		break;
 	case MEM_OFFLINE:
 	case MEM_CANCEL_OFFLINE:

@@ -68,6 +68,7 @@ static bool vb_worth_waiting(const struct vb *vb, const struct page *page)
 	unsigned long pfn = page_to_pfn(page);
 
 	return pfn >= vb->leaving_start && pfn < vb->leaving_end &&
+	       (inflate->in_flight || deflate->in_flight) &&
 	       (!inflate->in_flight ||
 		time_before(jiffies, inflate->stalled_since + HZ)) &&
 	       (!deflate->in_flight ||
@@ -81,10 +82,11 @@ static unsigned int vb_moves_in_flight(const struct vb *vb)
 }
 
 /*
- * Return: MIGRATEPAGE_SUCCESS; -EBUSY if it is worth waiting until the host can take
- * more, and -EAGAIN if the page has to stay where it is for now.
+ * Return: MIGRATEPAGE_SUCCESS; -EBUSY if it is worth waiting until less than
+ * @in_flight buffers are, and -EAGAIN if the page has to stay where it is for now.
  */
-static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page)
+static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page,
+			  unsigned int *in_flight)
 {
 	struct vb_slot *out = NULL, *in = NULL;
 	int ret = -EAGAIN;
@@ -101,6 +103,7 @@ static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page
 	if (out)
 		in = vb_slot_get(&vb->inflate, VB_USE_MOVE);
 	if (!in) {
+		*in_flight = vb_moves_in_flight(vb);
 		ret = vb_worth_waiting(vb, page) ? -EBUSY : -EAGAIN;
 		goto out_unlock;
 	}
@@ -144,18 +147,18 @@ int vb_migrate(struct balloon_dev_info *bdi, struct page *newpage,
 	       struct page *page, enum migrate_mode mode)
 {
 	struct vb *vb = container_of(bdi, struct vb, bdi);
-	unsigned int in_flight = vb_moves_in_flight(vb);
+	unsigned int in_flight;
 	int ret;
 
 	if (!vb_by_bitmap(vb) && !vb_pfn_fits(page_to_pfn(newpage), 1))
 		return -EAGAIN;
-	ret = vb_migrate_try(vb, newpage, page);
+	ret = vb_migrate_try(vb, newpage, page, &in_flight);
 	/* The page is isolated, so @vb stays. */
 	if (ret == -EBUSY && mode == MIGRATE_SYNC) {
 		wait_event_timeout(vb->acked, vb_gone(vb) ||
 				   vb_moves_in_flight(vb) < in_flight,
 				   VB_MIGRATE_PATIENCE);
-		ret = vb_migrate_try(vb, newpage, page);
+		ret = vb_migrate_try(vb, newpage, page, &in_flight);
 	}
 	return ret == -EBUSY ? -EAGAIN : ret;
 }

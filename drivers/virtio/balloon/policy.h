@@ -16,8 +16,11 @@
  * busy for some 50 ms; and make one notification of what were 40.
  */
 #define VB_WINDOW_MAX		40
-/* The same with the page bitmap, whose hosts merge: 256 MiB. */
-#define VB_WINDOW_MAX_BITMAP	256
+/*
+ * The same with the page bitmap, whose hosts merge: 64 MiB, which is also the most that is
+ * sent, or taken from the host, under one lock.
+ */
+#define VB_WINDOW_MAX_BITMAP	64
 /* Most buffers of windows in a batch: half a MiB of them. */
 #define VB_BITMAP_SLOTS		128u
 

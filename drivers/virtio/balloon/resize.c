@@ -230,12 +230,6 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 	return done;
 }
 
-/* Have the slots of a whole batch. */
-static void vb_grow_slots(struct vb_queue *q)
-{
-	vb_queue_grow(q, q->nr_wanted, GFP_KERNEL);
-}
-
 /* One step towards a smaller balloon. */
 static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 {
@@ -244,7 +238,8 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 
 	nr_pages = min(nr_pages, vb_by_bitmap(vb) ? VB_SHRINK_PAGES :
 						    VB_SLOT_PAGES);
-	vb_grow_slots(&vb->deflate);
+	/* Who waits for this memory must not wait for other memory first. */
+	vb_queue_grow(&vb->deflate, vb->deflate.nr_wanted, GFP_NOWAIT);
 
 	spin_lock(&vb->lock);
 	done = vb_release_held(vb, nr_pages, &freed);
@@ -255,6 +250,12 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 
 	vb_chunks_free(&freed);
 	return done;
+}
+
+/* What is worth preparing while the host has a batch. */
+static unsigned long vb_batch_pages(const struct vb_queue *q)
+{
+	return q->window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
 }
 
 /* Fill a slot with held chunks. */
@@ -277,17 +278,28 @@ static void vb_slot_fill(struct vb *vb, struct vb_slot *slot)
 }
 
 /*
- * Bring what is held in order when a batch of it can go out. That takes long, so it
- * is done outside the lock; for that time, the OOM path finds inflated chunks only.
+ * Bring a batch of what is held in order when it can go out; false if it cannot. That
+ * takes long, so it is done outside the lock. For that time the OOM path does not find
+ * it, but what else is held or inflated.
  */
-static void vb_sort_held(struct vb *vb)
+static bool vb_sort_held(struct vb *vb)
 {
+	unsigned long nr_pages = 0;
+	struct page *page, *next;
 	LIST_HEAD(chunks);
 
 	spin_lock(&vb->lock);
-	if (vb->inflate.in_flight == vb->inflate.unkicked &&
-	    !vb->deflate.in_flight)
-		list_splice_init(&vb->held, &chunks);
+	if (vb->inflate.in_flight != vb->inflate.unkicked ||
+	    vb->deflate.in_flight) {
+		spin_unlock(&vb->lock);
+		return false;
+	}
+	list_for_each_entry_safe(page, next, &vb->held, lru) {
+		if (nr_pages >= vb_batch_pages(&vb->inflate))
+			break;
+		nr_pages += vb_chunk_pages(page);
+		list_move_tail(&page->lru, &chunks);
+	}
 	spin_unlock(&vb->lock);
 
 	vb_chunks_sort(&chunks);
@@ -295,6 +307,7 @@ static void vb_sort_held(struct vb *vb)
 	spin_lock(&vb->lock);
 	list_splice(&chunks, &vb->held);
 	spin_unlock(&vb->lock);
+	return true;
 }
 
 /*
@@ -378,20 +391,14 @@ static bool vb_resting(const struct vb *vb)
 	return vb->failures && time_before(jiffies, vb->next_try);
 }
 
-/* What is worth preparing while the host has a batch. */
-static unsigned long vb_batch_pages(const struct vb_queue *q)
-{
-	return q->window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
-}
-
 /* One step towards a larger balloon. */
 static bool vb_grow(struct vb *vb, unsigned long nr_pages)
 {
 	unsigned long got = 0;
 	LIST_HEAD(chunks);
-	bool sent;
+	bool sent = false;
 
-	vb_grow_slots(&vb->inflate);
+	vb_queue_grow(&vb->inflate, vb->inflate.nr_wanted, GFP_KERNEL);
 
 	if (nr_pages && vb->nr[VB_HELD] < vb_batch_pages(&vb->inflate) &&
 	    !vb_resting(vb)) {
@@ -409,11 +416,11 @@ static bool vb_grow(struct vb *vb, unsigned long nr_pages)
 	vb->nr[VB_HELD] += got;
 	spin_unlock(&vb->lock);
 
-	vb_sort_held(vb);
-
-	spin_lock(&vb->lock);
-	sent = vb_send_held(vb);
-	spin_unlock(&vb->lock);
+	if (vb_sort_held(vb)) {
+		spin_lock(&vb->lock);
+		sent = vb_send_held(vb);
+		spin_unlock(&vb->lock);
+	}
 	return got || sent;
 }
 
@@ -436,8 +443,13 @@ static bool vb_step(struct vb *vb)
 	return false;
 }
 
-/* A page whose lock was taken when it came in gets another chance to move. */
-static void vb_settle(struct vb *vb)
+/**
+ * vb_settle() - make pages movable that were not when they came in
+ * @vb: the balloon, locked
+ *
+ * Somebody had their locks.
+ */
+void vb_settle(struct vb *vb)
 {
 	struct page *page, *next;
 	LIST_HEAD(fixed);
