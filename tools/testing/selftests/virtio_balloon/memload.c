@@ -211,9 +211,8 @@ static int reader(const char *path, int64_t end)
 	mem = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (mem == MAP_FAILED)
 		return fail(path);
-	for (; !done(end); pages++) {
+	for (; !done(end); pages++)
 		sum += mem[random_next(&seed) % st.st_size];
-	}
 	report("pages", pages);
 	report("sum", sum);
 	return 0;
