@@ -53,7 +53,6 @@ bench: bench-name ## run the benchmark BENCH=NAME; without a name, list them
 	@tools/testing/bench/$(BENCH)
 
 module: ## build virtio_balloon.ko for the kernel whose build directory is KDIR=DIR
-	@scripts/install-packages module
 	@scripts/module "$(KDIR)"
 
 lint: tree ## check style, types and warnings; silent when all is well

@@ -6,16 +6,23 @@
  * Copyright (C) the project's developers
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log.h"
 #include "server.h"
 
 #define VUB_BACKLOG	4
+/* How often, and how many milliseconds apart, a lock is tried. */
+#define VUB_LOCK_TRIES	100
+#define VUB_LOCK_MS	10
 
 static int vub_socket(const char *path, struct sockaddr_un *addr)
 {
@@ -80,6 +87,41 @@ static const char *vub_bind_remedy(const char *path, int err)
 	}
 }
 
+/*
+ * Lock the directory of a path against daemons that start at the same moment: a socket
+ * that one of them has just made looks dead until it is listened on. Anyone who may read
+ * the directory could hold the lock, so it is not waited for without end. Where there is
+ * nothing to lock, bind() tells what is wrong.
+ */
+static int vub_lock_directory(const struct sockaddr_un *addr)
+{
+	const struct timespec pause = { .tv_nsec = VUB_LOCK_MS * 1000000L };
+	char path[sizeof(addr->sun_path)];
+	int fd, tries;
+
+	memcpy(path, addr->sun_path, sizeof(path));
+	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (tries = 0; fd >= 0 && tries < VUB_LOCK_TRIES; tries++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
+
+static int vub_bind_and_listen(int fd, const struct sockaddr_un *addr)
+{
+	int err = vub_bind(fd, addr);
+
+	if (err == -EADDRINUSE && vub_socket_is_dead(addr->sun_path)) {
+		unlink(addr->sun_path);
+		err = vub_bind(fd, addr);
+	}
+	if (!err && listen(fd, VUB_BACKLOG))
+		err = -errno;
+	return err;
+}
+
 /**
  * vub_listen() - make a socket that others can connect to
  * @path: where; what a dead daemon has left there is replaced
@@ -89,17 +131,14 @@ static const char *vub_bind_remedy(const char *path, int err)
 int vub_listen(const char *path)
 {
 	struct sockaddr_un addr;
-	int fd = vub_socket(path, &addr), err;
+	int fd = vub_socket(path, &addr), lock, err;
 
 	if (fd < 0)
 		return fd;
-	err = vub_bind(fd, &addr);
-	if (err == -EADDRINUSE && vub_socket_is_dead(path)) {
-		unlink(path);
-		err = vub_bind(fd, &addr);
-	}
-	if (!err && listen(fd, VUB_BACKLOG))
-		err = -errno;
+	lock = vub_lock_directory(&addr);
+	err = vub_bind_and_listen(fd, &addr);
+	if (lock >= 0)
+		close(lock);
 	if (err) {
 		vub_err("%s: no socket can be made here: %s; %s", path,
 			strerror(-err), vub_bind_remedy(path, err));

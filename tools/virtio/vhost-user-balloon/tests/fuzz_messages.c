@@ -38,6 +38,8 @@ static struct vub_device dev;
 static struct vub_conn conn;
 static int peer;
 static bool closed;
+/* Buffers that were offered on this connection. */
+static uint16_t avail_idx;
 static struct vub_options options = {
 	.features = ~UINT64_C(0),
 	.reconnect = true,
@@ -76,6 +78,7 @@ static void open_conn(void)
 	conn.protocol_features = ~UINT64_C(0);
 	peer = pair[1];
 	closed = false;
+	avail_idx = 0;
 }
 
 /* A memory table that is right makes the rest of the input matter more. */
@@ -195,7 +198,6 @@ static void poke(size_t at, const void *data, size_t size)
 /* A buffer of one descriptor, the next one of the avail ring. */
 static void offer(uint8_t flags, const uint8_t *data, size_t size)
 {
-	static uint16_t idx;
 	struct vring_desc desc = {
 		.addr = (__force __virtio64)(uint64_t)PAYLOAD,
 		.len = (__force __virtio32)(uint32_t)size,
@@ -209,9 +211,9 @@ static void offer(uint8_t flags, const uint8_t *data, size_t size)
 	poke(PAYLOAD, data, size);
 	poke(DESC, &desc, sizeof(desc));
 	for (i = 0; i < VUB_MAX_QUEUES; i++)
-		dev.queue[i].ring.last_avail = idx;
-	idx++;
-	poke(AVAIL + 2, &idx, sizeof(idx));
+		dev.queue[i].ring.last_avail = avail_idx;
+	avail_idx++;
+	poke(AVAIL + 2, &avail_idx, sizeof(avail_idx));
 	serve_all();
 }
 

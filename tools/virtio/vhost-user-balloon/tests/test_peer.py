@@ -3,6 +3,7 @@
 """The daemon with a VMM and a driver that are good, bad, or come by chance."""
 
 import contextlib
+import fcntl
 import os
 import random
 import socket
@@ -966,6 +967,26 @@ def test_dead_sockets_are_replaced_and_live_ones_are_not():
         other = subprocess.run([DAEMON, f'--socket-path={plain}', *SANDBOX],
                                capture_output=True, text=True, check=False)
         assert other.returncode and plain.read_text() == 'precious'
+
+
+def test_daemons_that_start_together_look_one_after_the_other():
+    """What one has made but does not listen on yet looks dead to the next, so it locks
+    the directory meanwhile."""
+    with Daemon(*SANDBOX, check=False) as daemon:
+        daemon.process.kill()
+        daemon.process.wait()
+        directory = os.open(daemon.dir, os.O_RDONLY)
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        with subprocess.Popen([DAEMON, f'--socket-path={daemon.socket}', *SANDBOX]) as other:
+            try:
+                time.sleep(0.3)
+                with pytest.raises(ConnectionRefusedError), socket.socket(socket.AF_UNIX) as vmm:
+                    vmm.connect(str(daemon.socket))
+                os.close(directory)
+                wait_for(lambda: not socket.socket(socket.AF_UNIX).connect_ex(
+                    str(daemon.socket)), 5, 'the other daemon to listen')
+            finally:
+                other.kill()
 
 
 def test_an_inherited_descriptor():
