@@ -172,7 +172,6 @@ struct vb_slot {
  * @stalled_since: jiffies of the last answer, or of the first request after idle
  * @nr_kicks: notifications, since probe
  * @nr_buffers: buffers, since probe
- * @nr_bytes: bytes of them, since probe
  * @nr_pages: guest pages that they named, since probe
  * @longest: bytes of the longest buffer, since probe
  * @density: how well windows were used, since probe
@@ -197,7 +196,6 @@ struct vb_queue {
 	unsigned long stalled_since;
 	u64 nr_kicks;
 	u64 nr_buffers;
-	u64 nr_bytes;
 	u64 nr_pages;
 	unsigned int longest;
 	struct vb_density density;
@@ -253,6 +251,7 @@ struct vb_hints {
  * @fixed: inflated single pages that compaction cannot move
  * @bdi: inflated single pages that compaction can move, and those it moves now
  * @nr: pages in each state
+ * @nr_moving: those of them in flight that take the place of others
  * @inflate: inflateq
  * @deflate: deflateq
  * @resize: the work that follows the target
@@ -302,6 +301,7 @@ struct vb {
 	struct list_head fixed;
 	struct balloon_dev_info bdi;
 	unsigned long nr[VB_NR_STATES];
+	unsigned long nr_moving;
 	struct vb_queue inflate;
 	struct vb_queue deflate;
 
@@ -364,6 +364,15 @@ static inline unsigned long vb_committed(const struct vb *vb)
 	return vb->nr[VB_HELD] + vb->nr[VB_IN_FLIGHT] + vb->nr[VB_INFLATED];
 }
 
+/*
+ * Pages that the operator is told of. Those on their way back count until the host has
+ * let go of them, and one that takes another one's place does from the beginning.
+ */
+static inline unsigned long vb_actual(const struct vb *vb)
+{
+	return vb->nr[VB_INFLATED] + vb->nr[VB_RETURNING] + vb->nr_moving;
+}
+
 /* Pages that the balloon is to have once the OOM path was given its way. */
 static inline unsigned long vb_wanted(const struct vb *vb)
 {
@@ -393,7 +402,7 @@ void vb_chunk_mark(struct page *page);
 void vb_chunk_split(struct page *page, struct list_head *chunks);
 void vb_chunks_sort(struct list_head *chunks);
 bool vb_chunk_leaves(const struct vb *vb, const struct page *page);
-void vb_chunk_insert(struct vb *vb, struct page *page);
+void vb_chunks_insert(struct vb *vb, struct list_head *chunks);
 void vb_account_enter(struct vb *vb, struct page *page, bool migration);
 void vb_account_leave(struct vb *vb, struct page *page, bool migration);
 unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,

@@ -208,34 +208,40 @@ bool vb_chunk_leaves(const struct vb *vb, const struct page *page)
 /* Pieces of a chunk go where single pages are. */
 static void vb_chunk_insert_pieces(struct vb *vb, struct page *page)
 {
-	struct page *piece, *next;
 	LIST_HEAD(pieces);
 
 	vb_chunk_split(page, &pieces);
-	list_for_each_entry_safe(piece, next, &pieces, lru) {
-		list_del(&piece->lru);
-		vb_chunk_insert(vb, piece);
-	}
+	vb_chunks_insert(vb, &pieces);
 }
 
-/**
- * vb_chunk_insert() - put a chunk on the list that its kind of inflated has
- * @vb: the balloon, locked
- * @page: the chunk
- *
- * In front; they are taken from behind, so that they come out in the order that they
- * went in.
- */
-void vb_chunk_insert(struct vb *vb, struct page *page)
+static void vb_chunk_insert(struct vb *vb, struct page *page)
 {
-	lockdep_assert_held(&vb->lock);
-
 	if (vb_chunk_order(page) && vb_chunk_leaves(vb, page))
 		vb_chunk_insert_pieces(vb, page);
 	else if (vb_chunk_order(page))
 		list_add(&page->lru, &vb->large);
 	else if (!vb_page_make_movable(vb, page))
 		list_add(&page->lru, &vb->fixed);
+}
+
+/**
+ * vb_chunks_insert() - put chunks on the lists that their kinds of inflated have
+ * @vb: the balloon, locked
+ * @chunks: the chunks; none is left here
+ *
+ * In front; they are taken from behind, so that they come out in the order that they
+ * went in.
+ */
+void vb_chunks_insert(struct vb *vb, struct list_head *chunks)
+{
+	struct page *page, *next;
+
+	lockdep_assert_held(&vb->lock);
+
+	list_for_each_entry_safe(page, next, chunks, lru) {
+		list_del(&page->lru);
+		vb_chunk_insert(vb, page);
+	}
 }
 
 static struct page *vb_movable_remove(struct vb *vb)
@@ -345,7 +351,7 @@ void vb_account_leave(struct vb *vb, struct page *page, bool migration)
  * vb_chunks_take() - take inflated chunks off their lists
  * @vb: the balloon, locked
  * @nr_pages: guest pages wanted, at most
- * @chunks: where they go; vb_account_leave() and vb_chunk_insert() are up to the
+ * @chunks: where they go; vb_account_leave() and vb_chunks_insert() are up to the
  *	    caller
  *
  * No chunk goes to pieces as long as the caller gets something whole.

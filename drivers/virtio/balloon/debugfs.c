@@ -79,8 +79,7 @@ static int stat_show(struct seq_file *m, void *unused)
 
 	spin_lock(&vb->lock);
 	seq_printf(m, "target_pages %lu\n", vb->target);
-	seq_printf(m, "actual_pages %lu\n",
-		   vb->nr[VB_INFLATED] + vb->nr[VB_RETURNING]);
+	seq_printf(m, "actual_pages %lu\n", vb_actual(vb));
 	seq_printf(m, "held_pages %lu\n", vb->nr[VB_HELD]);
 	seq_printf(m, "in_flight_pages %lu\n", vb->nr[VB_IN_FLIGHT]);
 	seq_printf(m, "inflated_pages %lu\n", vb->nr[VB_INFLATED]);

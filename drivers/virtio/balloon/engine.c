@@ -143,8 +143,10 @@ void vb_queue_detach(struct vb_queue *q)
 			vb->nr[VB_HELD] += slot->nr_pages;
 			list_splice_init(&slot->chunks, &vb->held);
 			/* The page that this one was to replace has left. */
-			if (slot->migration)
+			if (slot->migration) {
+				vb->nr_moving--;
 				count_vm_event(BALLOON_DEFLATE);
+			}
 		}
 		vb_slot_put(q, slot);
 	}
@@ -321,15 +323,15 @@ bool vb_slot_name(struct vb_queue *q, struct vb_slot *slot,
  * vb_slot_add() - put a chunk into a slot
  * @q: the queue
  * @slot: the slot
- * @page: the chunk, on no list
+ * @page: the chunk, on a list that it leaves
  *
- * Return: false if there is no room for it.
+ * Return: false if there is no room for it; then it stays where it is.
  */
 bool vb_slot_add(struct vb_queue *q, struct vb_slot *slot, struct page *page)
 {
 	if (!vb_slot_name(q, slot, page, vb_chunk_order(page)))
 		return false;
-	list_add_tail(&page->lru, &slot->chunks);
+	list_move_tail(&page->lru, &slot->chunks);
 	return true;
 }
 
@@ -379,7 +381,6 @@ int vb_queue_submit(struct vb_queue *q, struct vb_slot *slot)
 		q->in_batch += vb_slot_in_batch(slot);
 		q->unkicked++;
 		q->nr_buffers++;
-		q->nr_bytes += len;
 		q->longest = max(q->longest, len);
 	}
 	if (slot->parts_left) {

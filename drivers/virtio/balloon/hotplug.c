@@ -21,19 +21,20 @@
 static bool vb_split_leaving(struct vb *vb)
 {
 	struct page *page;
-	bool found = false;
+	LIST_HEAD(found);
+	bool any;
 
 	spin_lock(&vb->lock);
 	list_for_each_entry(page, &vb->large, lru) {
 		if (!vb_chunk_leaves(vb, page))
 			continue;
-		list_del(&page->lru);
-		vb_chunk_insert(vb, page);
-		found = true;
+		list_move(&page->lru, &found);
 		break;
 	}
+	any = !list_empty(&found);
+	vb_chunks_insert(vb, &found);
 	spin_unlock(&vb->lock);
-	return found;
+	return any;
 }
 
 /* What the host does not know of can go; nobody gets it again from such a block. */
@@ -64,7 +65,7 @@ static void vb_set_leaving(struct vb *vb, unsigned long start, unsigned long end
 /*
  * The kernel gives up at the first page that can neither be freed nor moved. So what is
  * on its way to the host, or back, has to arrive before: chunks that leave are split as
- * they do, see vb_chunk_insert().
+ * they do, see vb_chunks_insert().
  */
 static void vb_make_way(struct vb *vb)
 {

@@ -46,9 +46,11 @@ static void vb_migrate_enter(struct vb *vb, struct vb_slot *slot,
 	set_page_private(page, 0);
 	vb_chunk_mark(page);
 	slot->migration = true;
-	WARN_ON_ONCE(!vb_slot_add(&vb->inflate, slot, page));
+	WARN_ON_ONCE(!vb_slot_name(&vb->inflate, slot, page, 0));
+	list_add_tail(&page->lru, &slot->chunks);
 	if (!vb_queue_submit(&vb->inflate, slot)) {
 		vb->nr[VB_IN_FLIGHT]++;
+		vb->nr_moving++;
 		return;
 	}
 	/* The queue broke just now, and the reset will find the page here. */
@@ -115,7 +117,6 @@ static int vb_migrate_try(struct vb *vb, struct page *newpage, struct page *page
 
 	vb_migrate_leave(vb, page);
 	__SetPageOffline(page);
-	vb->nr[VB_RETURNING]++;
 	vb_migrate_enter(vb, in, newpage);
 	trace_virtio_balloon_migrate(vb->vdev, page_to_pfn(page),
 				     page_to_pfn(newpage));

@@ -68,8 +68,6 @@ static void vb_read_target(struct vb *vb)
  * vb_write_actual() - tell the operator how much the balloon holds
  * @vb: the balloon
  *
- * Pages on their way back count until the host has let go of them.
- *
  * Context: process context; only the resize work, or with that work disabled.
  */
 void vb_write_actual(struct vb *vb)
@@ -77,7 +75,7 @@ void vb_write_actual(struct vb *vb)
 	u32 actual;
 
 	spin_lock(&vb->lock);
-	actual = (vb->nr[VB_INFLATED] + vb->nr[VB_RETURNING]) * VB_PFNS_PER_PAGE;
+	actual = vb_actual(vb) * VB_PFNS_PER_PAGE;
 	spin_unlock(&vb->lock);
 
 	if (actual == vb->actual || test_bit(VB_DEAD, &vb->flags))
@@ -90,13 +88,11 @@ void vb_write_actual(struct vb *vb)
 /* What a slot names is the host's. */
 static void vb_chunks_enter(struct vb *vb, struct vb_slot *slot)
 {
-	struct page *page, *next;
+	struct page *page;
 
-	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
-		list_del(&page->lru);
+	list_for_each_entry(page, &slot->chunks, lru)
 		vb_account_enter(vb, page, slot->migration);
-		vb_chunk_insert(vb, page);
-	}
+	vb_chunks_insert(vb, &slot->chunks);
 }
 
 /**
@@ -107,6 +103,7 @@ static void vb_chunks_enter(struct vb *vb, struct vb_slot *slot)
 void vb_inflate_done(struct vb *vb, struct vb_slot *slot)
 {
 	vb->nr[VB_IN_FLIGHT] -= slot->nr_pages;
+	vb->nr_moving -= slot->migration;
 	vb_chunks_enter(vb, slot);
 }
 
@@ -120,9 +117,10 @@ void vb_deflate_done(struct vb *vb, struct vb_slot *slot)
 	if (slot->moved) {
 		__ClearPageOffline(slot->moved);
 		put_page(slot->moved);
-	} else if (list_empty(&slot->chunks)) {
 		return;
 	}
+	if (list_empty(&slot->chunks))
+		return;
 	vb->nr[VB_RETURNING] -= slot->nr_pages;
 	vb->nr_returned += slot->nr_pages;
 	vb_chunks_free(&slot->chunks);
@@ -153,31 +151,16 @@ unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
 	return done;
 }
 
-/* Move chunks from a list to a slot, as many as it can name. */
+/* Move inflated chunks from a list to a slot, as many as it can name. */
 static void vb_slot_take(struct vb *vb, struct vb_slot *slot,
 			 struct list_head *chunks)
 {
 	struct page *page, *next;
 
 	list_for_each_entry_safe(page, next, chunks, lru) {
-		list_del(&page->lru);
-		if (vb_slot_add(&vb->deflate, slot, page)) {
-			vb_account_leave(vb, page, false);
-			continue;
-		}
-		list_add(&page->lru, chunks);
-		return;
-	}
-}
-
-/* Put chunks back from where vb_chunks_take() had them. */
-static void vb_chunks_untake(struct vb *vb, struct list_head *chunks)
-{
-	struct page *page, *next;
-
-	list_for_each_entry_safe(page, next, chunks, lru) {
-		list_del(&page->lru);
-		vb_chunk_insert(vb, page);
+		if (!vb_slot_add(&vb->deflate, slot, page))
+			return;
+		vb_account_leave(vb, page, false);
 	}
 }
 
@@ -226,7 +209,7 @@ unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 		else
 			list_splice_tail_init(&slot->chunks, freed);
 	}
-	vb_chunks_untake(vb, &chunks);
+	vb_chunks_insert(vb, &chunks);
 	return done;
 }
 
@@ -265,14 +248,12 @@ static void vb_slot_fill(struct vb *vb, struct vb_slot *slot)
 
 	while (!list_empty(&vb->held)) {
 		page = list_first_entry(&vb->held, struct page, lru);
-		list_del(&page->lru);
 		if (vb_slot_add(&vb->inflate, slot, page))
 			continue;
-		if (slot->nr_pages) {
-			list_add(&page->lru, &vb->held);
+		if (slot->nr_pages)
 			return;
-		}
 		/* From before a sleep, when the ring was larger. */
+		list_del(&page->lru);
 		vb_chunk_split(page, &vb->held);
 	}
 }
@@ -451,7 +432,6 @@ static bool vb_step(struct vb *vb)
  */
 void vb_settle(struct vb *vb)
 {
-	struct page *page, *next;
 	LIST_HEAD(fixed);
 
 	lockdep_assert_held(&vb->lock);
@@ -459,10 +439,7 @@ void vb_settle(struct vb *vb)
 	if (!IS_ENABLED(CONFIG_BALLOON_COMPACTION))
 		return;
 	list_splice_init(&vb->fixed, &fixed);
-	list_for_each_entry_safe(page, next, &fixed, lru) {
-		list_del(&page->lru);
-		vb_chunk_insert(vb, page);
-	}
+	vb_chunks_insert(vb, &fixed);
 }
 
 /* A silent host gets less to hold; one line says that it is silent. */

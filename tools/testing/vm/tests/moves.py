@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Callable, Iterator, NamedTuple
 
-from bed import MIB, PAGE, Machine, wait_for
+from bed import MIB, PAGE, Job, Machine, wait_for
 
 TRACING = '/sys/kernel/tracing'
 
@@ -96,6 +96,18 @@ def touch_all(guest: Machine) -> None:
     guest.fill(guest.meminfo()['MemFree'] * 9 // 10 // MIB - 8)
 
 
+def fragment(guest: Machine, mib: int) -> Job:
+    """Leave that much free memory, hardly any two pages of it neighbours; the job holds
+    as much in between."""
+    spare = guest.meminfo()['MemFree'] // MIB - 2 * mib - 48
+    if spare > 0:
+        guest.run(f'dd if=/dev/zero of=/tmp/spare bs=1M count={spare}')
+    job = guest.start(f'memload frag {2 * mib}')
+    wait_for(lambda: job.done() or 'ms' in job.output, 120, 'memory to be fragmented')
+    assert not job.done(), job.output
+    return job
+
+
 @contextlib.contextmanager
 def sampled_actual(guest: Machine) -> Iterator[list]:
     """Collects what query-balloon answers meanwhile, as often as it does."""
@@ -116,5 +128,5 @@ def sampled_actual(guest: Machine) -> Iterator[list]:
         thread.join()
 
 
-__all__ = ['MIB', 'PAGE', 'TRACING', 'Work', 'balloon_pages', 'empty', 'free_memory',
-           'resize', 'sampled_actual', 'touch_all', 'traced_work', 'wait_free_memory']
+__all__ = ['MIB', 'PAGE', 'TRACING', 'Work', 'balloon_pages', 'empty', 'fragment',
+           'free_memory', 'resize', 'sampled_actual', 'touch_all', 'traced_work', 'wait_free_memory']

@@ -4,11 +4,10 @@
 looks like."""
 
 import random
-import time
 
 import pytest
 from bed import MIB, PAGE
-from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
+from moves import (balloon_pages, empty, fragment, free_memory, resize, sampled_actual,
                    wait_free_memory)
 from uml import UmlGuest
 
@@ -27,17 +26,6 @@ def agree(guest: UmlGuest) -> None:
         assert traffic['window-bits'] == [
             driver[f'{queue}_window_bits_{1 << n}'] for n in range(16)]
     assert not any(device['rejects'].values()), device['rejects']
-
-
-def fragment(guest: UmlGuest, mib: int) -> None:
-    """Leave that much free memory, hardly any two pages of it neighbours."""
-    spare = guest.meminfo()['MemFree'] // MIB - 2 * mib - 48
-    if spare > 0:
-        guest.run(f'dd if=/dev/zero of=/tmp/spare bs=1M count={spare}')
-    job = guest.start(f'memload frag {2 * mib}')
-    while 'ms' not in job.output:
-        assert not job.done(), job.output
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize('options, bitmap', [

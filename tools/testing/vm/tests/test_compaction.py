@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # Copyright the project's developers
-"""Compaction moves the balloon's pages while it is resized."""
+"""Compaction moves the balloon's pages while it is resized, and while it is not."""
 
 import time
 
 from bed import MIB, wait_for
-from moves import balloon_pages, empty, free_memory, wait_free_memory
+from moves import (balloon_pages, empty, fragment, free_memory, resize, sampled_actual,
+                   wait_free_memory)
 from qemu import Guest
+from uml import UmlGuest
 
 
 def test_compaction_against_resizing(soak):
@@ -33,3 +35,21 @@ def test_compaction_against_resizing(soak):
         empty(guest)
         wait_free_memory(guest, before)
         assert balloon_pages(guest) == 0
+
+
+def test_moved_pages_stay_in_actual():
+    """A page that takes the place of another one changes nothing for the operator,
+    however late the host answers."""
+    with UmlGuest(balloon='free-page-reporting=off') as guest:
+        between = fragment(guest, 96)
+        resize(guest, 448)
+        between.kill()
+        between.wait()
+        for queue in ('inflate', 'deflate'):
+            guest.misbehave('delay', queue=queue, ms=20)
+        migrated = guest.vmstat()['balloon_migrate']
+        with sampled_actual(guest) as samples:
+            guest.run('echo 1 > /proc/sys/vm/compact_memory')
+            time.sleep(0.5)
+        assert guest.vmstat()['balloon_migrate'] > migrated
+        assert set(samples) == {448 * MIB}
