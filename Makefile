@@ -36,7 +36,7 @@ qemu-next: ## get a QEMU that can have vhost-user-balloon for a host, in build/q
 	@scripts/install-packages next
 	@scripts/qemu-next
 
-fuzz: device ## fuzz vhost-user-balloon, each of three fuzzers for FUZZ_TIME=20 seconds
+fuzz: device ## fuzz vhost-user-balloon, each of four fuzzers for FUZZ_TIME=20 seconds
 	@scripts/install-packages fuzz
 	@$(MAKE) --no-print-directory -C tools/virtio/vhost-user-balloon fuzz
 

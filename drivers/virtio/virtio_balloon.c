@@ -78,7 +78,7 @@ static void vb_answered(struct virtqueue *vq)
 	struct vb *vb = vq->vdev->priv;
 
 	wake_up_all(&vb->acked);
-	if (vq != vb->reporting_vq)
+	if (vq != vb->report.vq || vb_by_report(vb))
 		vb_resize_kick(vb);
 }
 
@@ -112,6 +112,7 @@ static int vb_find_vqs(struct vb *vb)
 		[VB_VQ_DEFLATE] = { "deflate", vb_answered },
 	};
 	struct virtqueue *vqs[VB_NR_VQS] = {};
+	enum vb_codec codec;
 	unsigned int parts;
 	int err;
 
@@ -132,13 +133,14 @@ static int vb_find_vqs(struct vb *vb)
 	if (err)
 		return err;
 
-	vb_queue_attach(&vb->inflate, vqs[VB_VQ_INFLATE]);
-	vb_queue_attach(&vb->deflate, vqs[VB_VQ_DEFLATE]);
+	codec = vb_by_bitmap(vb) ? VB_CODEC_BITMAP : VB_CODEC_PFNS;
+	vb_queue_attach(&vb->inflate, vqs[VB_VQ_INFLATE], codec);
+	vb_queue_attach(&vb->deflate, vqs[VB_VQ_DEFLATE], codec);
 	parts = min(vb->inflate.floor, vb->deflate.floor);
 	vb->max_order = vb_pick_order(parts * VB_PFNS_PER_BUFFER /
 				      VB_PFNS_PER_PAGE, VB_MAX_ORDER);
 	vb->stats_vq = vqs[VB_VQ_STATS];
-	vb->reporting_vq = vqs[VB_VQ_REPORTING];
+	vb_reporting_attach(vb, vqs[VB_VQ_REPORTING]);
 	vb_hints_attach(vb, vqs[VB_VQ_HINTS]);
 	return 0;
 }
@@ -200,6 +202,7 @@ void vb_reset(struct vb *vb)
 	wake_up_all(&vb->acked);
 	vb_queue_detach(&vb->inflate);
 	vb_queue_detach(&vb->deflate);
+	vb_queue_detach(&vb->report);
 	vb_hints_detach(vb);
 }
 
@@ -208,6 +211,7 @@ static void vb_destroy(struct vb *vb)
 	vb_hints_unregister(vb);
 	vb_queue_destroy(&vb->inflate);
 	vb_queue_destroy(&vb->deflate);
+	vb_queue_destroy(&vb->report);
 	if (vb->wq)
 		destroy_workqueue(vb->wq);
 	kfree(vb);
@@ -229,6 +233,8 @@ static int vb_create_parts(struct vb *vb)
 	err = vb_queue_init(vb, &vb->inflate, vb_inflate_done);
 	if (!err)
 		err = vb_queue_init(vb, &vb->deflate, vb_deflate_done);
+	if (!err)
+		err = vb_queue_init(vb, &vb->report, vb_report_done);
 	if (!err)
 		err = vb_hints_register(vb);
 	return err;
@@ -330,7 +336,7 @@ static __maybe_unused int vb_freeze(struct virtio_device *vdev)
 	unsigned long until = jiffies + VB_SLEEP_PATIENCE;
 
 	vb_stop(vb);
-	vb_queue_drain(&vb->inflate, until);
+	vb_drain_inflation(vb, until);
 	vb_queue_drain(&vb->deflate, until);
 	vb_reporting_quiesce(vb);
 	vb_reset(vb);
@@ -339,15 +345,33 @@ static __maybe_unused int vb_freeze(struct virtio_device *vdev)
 	return 0;
 }
 
+/*
+ * What was negotiated holds over a sleep. A host that does not know of it any more, as
+ * another one after hibernation may be, would take windows for PFN arrays.
+ */
+static int vb_check_features(struct virtio_device *vdev)
+{
+	u64 lost = vdev->features & ~vdev->config->get_features(vdev);
+
+	if (!lost)
+		return 0;
+	dev_err(&vdev->dev,
+		"the host does not offer features %#llx any more, which it had before the sleep: start it as before, or unbind and bind the driver\n",
+		lost);
+	return -EINVAL;
+}
+
 static __maybe_unused int vb_restore(struct virtio_device *vdev)
 {
 	struct vb *vb = vdev->priv;
 	int err;
 
-	err = vb_find_vqs(vb);
+	err = vb_check_features(vdev);
+	if (!err)
+		err = vb_find_vqs(vb);
 	if (err) {
 		dev_err(&vdev->dev,
-			"no queues after sleep: %pe; the guest gets its memory back\n",
+			"no balloon after sleep: %pe; the guest gets its memory back\n",
 			ERR_PTR(err));
 		vb_take_back(vb, false);
 		return err;

@@ -14,9 +14,12 @@
  *                                                          once acked
  *   returning   being told back  slot of the deflate queue once acked
  *
+ * A large chunk that went to the host by the reporting queue needs no message to come
+ * back: inflated, it is on vb->reported, and may be freed at once in any case.
+ *
  * A *slot* is up to 4 KiB that name pages, on their way to the host: PFN arrays in up
- * to VB_SLOT_PARTS buffers, or windows of the page bitmap in one. A *queue* is a
- * virtqueue with its slots. What is in flight counts in *portions* of
+ * to VB_SLOT_PARTS buffers, windows of the page bitmap in one, or a scatterlist of the
+ * pages themselves. A *queue* is a virtqueue with its slots. What is in flight counts in *portions* of
  * VB_PFNS_PER_BUFFER PFNs, 1 MiB, whichever way it is named.
  *
  * Data flows one way: target -> resize -> chunks -> slots -> queue. Answers come
@@ -24,7 +27,7 @@
  * that moves the balloon towards the target; it never waits for the host: it
  * does what it can and is queued again by the next answer.
  *
- * vb->lock protects chunks, counters, slots and both queues. It is a spinlock
+ * vb->lock protects chunks, counters, slots and the queues. It is a spinlock
  * under which nothing is allocated, so the OOM path may take it. Order: page
  * lock -> vb->lock -> vb->bdi.pages_lock. A page is only ever trylocked inside
  * vb->lock. Everything here runs in process context; the virtqueue callbacks
@@ -39,6 +42,7 @@
 #include <linux/list.h>
 #include <linux/notifier.h>
 #include <linux/page_reporting.h>
+#include <linux/scatterlist.h>
 #include <linux/shrinker.h>
 #include <linux/spinlock.h>
 #include <linux/virtio.h>
@@ -57,6 +61,10 @@ struct vb;
 #define VB_SLOT_PARTS		4u
 #define VB_SLOT_PFNS		(VB_SLOT_PARTS * VB_PFNS_PER_BUFFER)
 #define VB_SLOT_PAGES		(VB_SLOT_PFNS / VB_PFNS_PER_PAGE)
+
+/* Ranges in a slot, which then has as many ring entries. */
+#define VB_SLOT_RANGES		min_t(unsigned int, PAGE_REPORTING_CAPACITY, \
+				      VB_SLOT_BYTES / sizeof(struct scatterlist))
 
 /* A chunk must fit into one slot, whatever the architecture's largest block. */
 #define VB_MAX_ORDER		min_t(unsigned int, MAX_PAGE_ORDER, \
@@ -113,6 +121,18 @@ enum vb_use {
 };
 
 /**
+ * enum vb_codec - how a queue names pages
+ * @VB_CODEC_PFNS: by arrays of PFNs
+ * @VB_CODEC_BITMAP: by windows of the page bitmap
+ * @VB_CODEC_RANGES: they are the buffer, as in a report of free pages
+ */
+enum vb_codec {
+	VB_CODEC_PFNS,
+	VB_CODEC_BITMAP,
+	VB_CODEC_RANGES,
+};
+
+/**
  * enum vb_wake_reason - why the system must not fall asleep now
  * @VB_WAKE_RESIZE: a target has to be reached
  * @VB_WAKE_STATS: the host waits for statistics
@@ -129,6 +149,8 @@ enum vb_wake_reason {
  * @payload: what the host reads, VB_SLOT_BYTES
  * @len: bytes of PFNs in it
  * @map: windows in it
+ * @nr_ranges: ranges in it
+ * @max_ranges: ranges that the ring has room for
  * @nr_pages: guest pages that are named
  * @max_pages: guest pages that the ring has room for
  * @parts_left: buffers that the host has not answered yet
@@ -136,6 +158,7 @@ enum vb_wake_reason {
  * @moved: instead of @chunks, the page that compaction has moved away from: its
  *	   lru belongs to compaction
  * @migration: carries the page that compaction has moved to
+ * @waited: somebody waits for the answer and has the slot to himself
  */
 struct vb_slot {
 	struct list_head node;
@@ -143,25 +166,29 @@ struct vb_slot {
 	void *payload;
 	unsigned int len;
 	struct vb_bitmap map;
+	unsigned int nr_ranges;
+	unsigned int max_ranges;
 	unsigned int nr_pages;
 	unsigned int max_pages;
 	unsigned int parts_left;
 	unsigned int load;
 	struct page *moved;
 	bool migration;
+	bool waited;
 };
 
 /**
- * struct vb_queue - inflateq or deflateq
+ * struct vb_queue - inflateq, deflateq or the reporting queue
  * @vb: whose queue it is
- * @vq: the virtqueue
+ * @vq: the virtqueue; NULL when the feature is not in use
+ * @codec: how it names pages
  * @done: what happens to a slot when the host has answered all of it
  * @free: idle slots, besides @reserve
  * @reserve: the slot for paths that must not allocate; NULL while in use
  * @nr_slots: slots that exist, besides the reserve
  * @nr_wanted: slots that the next batch could use
- * @parts: buffers that the largest slot needs, or what the ring has
- * @entries: buffers that a batch may ever have
+ * @parts: ring entries that the largest slot needs, or what the ring has
+ * @entries: ring entries that a batch may ever have
  * @limit: portions that a batch may ever have
  * @floor: portions that a full slot needs, or @limit where that is less
  * @window: portions that a batch may have now
@@ -179,6 +206,7 @@ struct vb_slot {
 struct vb_queue {
 	struct vb *vb;
 	struct virtqueue *vq;
+	enum vb_codec codec;
 	void (*done)(struct vb *vb, struct vb_slot *slot);
 	struct list_head free;
 	struct vb_slot *reserve;
@@ -247,13 +275,16 @@ struct vb_hints {
  * @acked: woken by every answer, by stopping and by a dead device
  * @lock: see the top of this file
  * @held: chunks that the host was not told of
- * @large: inflated large chunks
+ * @large: inflated large chunks that were named
+ * @reported: inflated chunks, and pieces of them, that went by the reporting queue
  * @fixed: inflated single pages that compaction cannot move
  * @bdi: inflated single pages that compaction can move, and those it moves now
  * @nr: pages in each state
  * @nr_moving: those of them in flight that take the place of others
+ * @nr_reported: inflated ones on @reported
  * @inflate: inflateq
  * @deflate: deflateq
+ * @report: the reporting queue, for free pages and for large chunks
  * @resize: the work that follows the target
  * @target: pages that the host wants, as last read
  * @relief: pages that the OOM path gave back, by which the balloon stays below
@@ -270,7 +301,8 @@ struct vb_hints {
  * @stats_work: answers a request for statistics
  * @stats: the answer; the device has it between two requests
  * @hints: free page hints
- * @reporting_vq: reporting queue; NULL when the feature is not in use
+ * @report_slot: the report of free pages that is under way
+ * @large_by_report: it takes large chunks, too
  * @prdi: registration as page reporting device
  * @reporting_busy: the device works on a report
  * @oom_nb: registration as OOM notifier
@@ -298,12 +330,15 @@ struct vb {
 	spinlock_t lock; /* chunks, counters, slots, queues */
 	struct list_head held;
 	struct list_head large;
+	struct list_head reported;
 	struct list_head fixed;
 	struct balloon_dev_info bdi;
 	unsigned long nr[VB_NR_STATES];
 	unsigned long nr_moving;
+	unsigned long nr_reported;
 	struct vb_queue inflate;
 	struct vb_queue deflate;
+	struct vb_queue report;
 
 	struct delayed_work resize;
 	unsigned long target;
@@ -323,7 +358,8 @@ struct vb {
 
 	struct vb_hints hints;
 
-	struct virtqueue *reporting_vq;
+	struct vb_slot report_slot;
+	bool large_by_report;
 	struct page_reporting_dev_info prdi;
 	bool reporting_busy;
 
@@ -356,6 +392,12 @@ static inline bool vb_must_tell(const struct vb *vb)
 static inline bool vb_by_bitmap(const struct vb *vb)
 {
 	return virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_PAGE_BITMAP);
+}
+
+/* Large chunks go to the host by the reporting queue. */
+static inline bool vb_by_report(const struct vb *vb)
+{
+	return vb->report.vq && vb->large_by_report;
 }
 
 /* Pages that are in the balloon or on the way into it. */
@@ -393,6 +435,7 @@ static inline bool vb_mind_changed(const struct vb *vb)
 }
 
 /* chunks.c */
+bool vb_order_is_large(unsigned int order);
 unsigned int vb_chunk_order(const struct page *page);
 unsigned long vb_chunk_pages(const struct page *page);
 unsigned long vb_chunks_alloc(struct vb *vb, struct list_head *chunks,
@@ -407,6 +450,8 @@ void vb_account_enter(struct vb *vb, struct page *page, bool migration);
 void vb_account_leave(struct vb *vb, struct page *page, bool migration);
 unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
 			     struct list_head *chunks);
+unsigned long vb_reported_leave(struct vb *vb, unsigned long nr_pages,
+				struct list_head *chunks);
 unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
 			      struct list_head *chunks);
 
@@ -414,7 +459,8 @@ unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
 int vb_queue_init(struct vb *vb, struct vb_queue *q,
 		  void (*done)(struct vb *vb, struct vb_slot *slot));
 void vb_queue_destroy(struct vb_queue *q);
-void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq);
+void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq,
+		     enum vb_codec codec);
 void vb_queue_detach(struct vb_queue *q);
 void vb_queue_grow(struct vb_queue *q, unsigned int nr_slots, gfp_t gfp);
 void vb_queue_trim(struct vb_queue *q);
@@ -424,8 +470,12 @@ bool vb_slot_name(struct vb_queue *q, struct vb_slot *slot,
 		  const struct page *page, unsigned int order);
 bool vb_slot_add(struct vb_queue *q, struct vb_slot *slot, struct page *page);
 int __must_check vb_queue_submit(struct vb_queue *q, struct vb_slot *slot);
+int __must_check vb_queue_submit_ranges(struct vb_queue *q, struct vb_slot *slot,
+					struct scatterlist *sg,
+					unsigned int nents);
 void vb_queue_kick(struct vb_queue *q);
 unsigned int vb_queue_reap(struct vb_queue *q);
+unsigned int vb_queue_take_answers(struct vb_queue *q);
 bool vb_queue_broken(struct vb_queue *q);
 bool vb_queue_rearm(struct vb_queue *q);
 bool vb_queue_drain(struct vb_queue *q, unsigned long until);
@@ -435,10 +485,12 @@ void vb_resize_init(struct vb *vb);
 void vb_resize_kick(struct vb *vb);
 void vb_inflate_done(struct vb *vb, struct vb_slot *slot);
 void vb_deflate_done(struct vb *vb, struct vb_slot *slot);
-unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
-			      struct list_head *freed);
+void vb_report_done(struct vb *vb, struct vb_slot *slot);
+unsigned long vb_release_unnamed(struct vb *vb, unsigned long nr_pages,
+				 struct list_head *freed);
 unsigned long vb_deflate_some(struct vb *vb, unsigned long nr_pages,
 			      enum vb_use use, struct list_head *freed);
+bool vb_drain_inflation(struct vb *vb, unsigned long until);
 void vb_tell_all(struct vb *vb);
 void vb_take_back(struct vb *vb, bool keep);
 void vb_write_actual(struct vb *vb);
@@ -461,6 +513,7 @@ void vb_hints_callback(struct virtqueue *vq);
 /* reporting.c */
 void vb_reporting_validate(struct virtio_device *vdev);
 void vb_reporting_write_poison(struct vb *vb);
+void vb_reporting_attach(struct vb *vb, struct virtqueue *vq);
 void vb_reporting_register(struct vb *vb);
 void vb_reporting_quiesce(struct vb *vb);
 void vb_reporting_unregister(struct vb *vb);

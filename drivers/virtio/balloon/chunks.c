@@ -42,8 +42,15 @@ unsigned long vb_chunk_pages(const struct page *page)
 	return 1ul << vb_chunk_order(page);
 }
 
-/* Where the pageblock's size is a variable, modules do not get to see it. */
-static bool vb_order_is_large(unsigned int order)
+/**
+ * vb_order_is_large() - whether blocks of an order stay whole
+ * @order: the order
+ *
+ * Where the pageblock's size is a variable, modules do not get to see it.
+ *
+ * Return: true if they do.
+ */
+bool vb_order_is_large(unsigned int order)
 {
 #ifdef CONFIG_HUGETLB_PAGE_SIZE_VARIABLE
 	return order >= MAX_PAGE_ORDER;
@@ -375,6 +382,39 @@ unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
 }
 
 /**
+ * vb_reported_leave() - take chunks from what the host has by the reporting queue
+ * @vb: the balloon, locked
+ * @nr_pages: guest pages wanted, at most
+ * @chunks: where they go
+ *
+ * The host need not be told: it has treated them as free memory.
+ *
+ * Return: guest pages taken.
+ */
+unsigned long vb_reported_leave(struct vb *vb, unsigned long nr_pages,
+				struct list_head *chunks)
+{
+	unsigned long done = 0;
+	struct page *page;
+
+	lockdep_assert_held(&vb->lock);
+
+	while (done < nr_pages && !list_empty(&vb->reported)) {
+		page = list_last_entry(&vb->reported, struct page, lru);
+		if (vb_chunk_pages(page) > nr_pages - done) {
+			list_del(&page->lru);
+			vb_chunk_split(page, &vb->reported);
+			continue;
+		}
+		vb_account_leave(vb, page, false);
+		done += vb_chunk_pages(page);
+		list_move_tail(&page->lru, chunks);
+	}
+	vb->nr_reported -= done;
+	return done;
+}
+
+/**
  * vb_chunks_leave() - take inflated chunks from what the host has
  * @vb: the balloon, locked
  * @nr_pages: guest pages wanted, at most
@@ -385,10 +425,11 @@ unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
 unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,
 			      struct list_head *chunks)
 {
+	unsigned long done = vb_reported_leave(vb, nr_pages, chunks);
 	LIST_HEAD(taken);
-	unsigned long done = vb_chunks_take(vb, nr_pages, &taken);
 	struct page *page;
 
+	done += vb_chunks_take(vb, nr_pages - done, &taken);
 	list_for_each_entry(page, &taken, lru)
 		vb_account_leave(vb, page, false);
 	list_splice_tail(&taken, chunks);

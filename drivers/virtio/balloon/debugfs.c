@@ -84,10 +84,12 @@ static int stat_show(struct seq_file *m, void *unused)
 	seq_printf(m, "in_flight_pages %lu\n", vb->nr[VB_IN_FLIGHT]);
 	seq_printf(m, "inflated_pages %lu\n", vb->nr[VB_INFLATED]);
 	seq_printf(m, "returning_pages %lu\n", vb->nr[VB_RETURNING]);
+	seq_printf(m, "inflated_by_report_pages %lu\n", vb->nr_reported);
 	seq_printf(m, "isolated_pages %lu\n", vb->bdi.isolated_pages);
 	seq_printf(m, "relief_pages %lu\n", vb->relief);
 	vb_show_queue(m, "inflate", &vb->inflate);
 	vb_show_queue(m, "deflate", &vb->deflate);
+	vb_show_queue(m, "report", &vb->report);
 	seq_printf(m, "max_buffer_bytes %u\n",
 		   max(vb->inflate.longest, vb->deflate.longest));
 	seq_printf(m, "alloc_fails %llu\n", vb->nr_alloc_fails);

@@ -2,9 +2,10 @@
 /*
  * The transfer engine: slots, and the queues that carry them.
  *
- * A slot is 4 KiB of payload. It goes out as one buffer of bitmap windows, or as up to
- * VB_SLOT_PARTS buffers of PFNs, and is done when the host has answered each of them,
- * in whatever order. What names pages is written as they are added.
+ * A slot is 4 KiB of payload. It goes out as one buffer of bitmap windows, as up to
+ * VB_SLOT_PARTS buffers of PFNs, or as one buffer that is the pages themselves, and is
+ * done when the host has answered each of them, in whatever order. What names pages is
+ * written as they are added.
  *
  * Slots go out in batches, with one notification each, and a batch only begins
  * when the one before is answered. The next one is prepared meanwhile, but were
@@ -17,10 +18,9 @@
  *
  * Copyright (C) the project's developers
  */
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <linux/vmstat.h>
 #include <trace/events/virtio_balloon.h>
 
 #include "balloon.h"
@@ -95,23 +95,34 @@ void vb_queue_destroy(struct vb_queue *q)
  * vb_queue_attach() - start using a virtqueue
  * @q: the queue
  * @vq: its virtqueue, empty
+ * @codec: how it names pages
  */
-void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq)
+void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq,
+		     enum vb_codec codec)
 {
 	unsigned int ring = virtqueue_get_vring_size(vq);
 
 	spin_lock(&q->vb->lock);
 	q->vq = vq;
-	if (vb_by_bitmap(q->vb)) {
+	q->codec = codec;
+	switch (codec) {
+	case VB_CODEC_PFNS:
+		q->entries = vb_window_limit(ring, VB_SLOT_PARTS, VB_WINDOW_MAX);
+		q->parts = min(VB_SLOT_PARTS, q->entries);
+		q->limit = q->entries;
+		break;
+	case VB_CODEC_BITMAP:
 		q->parts = 1;
 		q->entries = vb_window_limit(ring, q->parts,
 					     clamp(vb_bitmap_slots, 1u,
 						   VB_BITMAP_SLOTS));
 		q->limit = VB_WINDOW_MAX_BITMAP;
-	} else {
-		q->entries = vb_window_limit(ring, VB_SLOT_PARTS, VB_WINDOW_MAX);
-		q->parts = min(VB_SLOT_PARTS, q->entries);
-		q->limit = q->entries;
+		break;
+	case VB_CODEC_RANGES:
+		q->entries = ring;
+		q->parts = min(VB_SLOT_RANGES, ring);
+		q->limit = VB_WINDOW_MAX_RANGES;
+		break;
 	}
 	q->floor = min(VB_SLOT_PARTS, q->limit);
 	q->window = q->floor;
@@ -129,12 +140,12 @@ void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq)
 void vb_queue_detach(struct vb_queue *q)
 {
 	struct vb *vb = q->vb;
-	enum vb_state state = q == &vb->inflate ? VB_IN_FLIGHT : VB_RETURNING;
+	enum vb_state state = q == &vb->deflate ? VB_RETURNING : VB_IN_FLIGHT;
 	struct vb_slot *slot;
 
 	spin_lock(&vb->lock);
 	while (q->vq && (slot = virtqueue_detach_unused_buf(q->vq))) {
-		if (--slot->parts_left)
+		if (slot->waited || --slot->parts_left)
 			continue;
 		if (slot->moved) {
 			q->done(vb, slot);
@@ -205,9 +216,18 @@ void vb_queue_trim(struct vb_queue *q)
 static unsigned int vb_ring_portions(const struct vb_queue *q,
 				     unsigned int nr_free)
 {
-	if (vb_by_bitmap(q->vb))
+	if (q->codec != VB_CODEC_PFNS)
 		return nr_free ? q->limit : 0;
 	return min(nr_free, VB_SLOT_PARTS);
+}
+
+/* Slots that a batch may ever have. */
+static unsigned int vb_most_slots(const struct vb_queue *q)
+{
+	/* Ranges that are neighbours are one, so that a slot may need few entries. */
+	if (q->codec == VB_CODEC_RANGES)
+		return min(q->entries, VB_RANGE_SLOTS);
+	return q->entries / q->parts;
 }
 
 /* Portions that a use may put into one slot now, if that is enough for it. */
@@ -261,13 +281,19 @@ struct vb_slot *vb_slot_get(struct vb_queue *q, enum vb_use use)
 		q->reserve = NULL;
 	} else if (use == VB_USE_BATCH) {
 		/* The next batch is to have twice as many. */
-		q->nr_wanted = min(2 * q->nr_wanted, q->entries / q->parts);
+		q->nr_wanted = min(2 * q->nr_wanted, vb_most_slots(q));
 	}
 	if (!slot)
 		return NULL;
 	slot->max_pages = room * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
 	slot->len = 0;
-	vb_bitmap_begin(&slot->map, slot->payload, VB_SLOT_BYTES, &q->density);
+	slot->nr_ranges = 0;
+	slot->max_ranges = min(q->vq->num_free, VB_SLOT_RANGES);
+	if (q->codec == VB_CODEC_RANGES)
+		sg_init_table(slot->payload, VB_SLOT_RANGES);
+	else
+		vb_bitmap_begin(&slot->map, slot->payload, VB_SLOT_BYTES,
+				&q->density);
 	return slot;
 }
 
@@ -289,6 +315,24 @@ void vb_slot_put(struct vb_queue *q, struct vb_slot *slot)
 		q->reserve = slot;
 }
 
+/* Neighbours that are added one after the other are one range. */
+static bool vb_slot_name_range(struct vb_slot *slot, unsigned long pfn,
+			       unsigned long nr_pages)
+{
+	struct scatterlist *sg = slot->payload, *last;
+
+	last = slot->nr_ranges ? sg + slot->nr_ranges - 1 : NULL;
+	if (last && pfn == page_to_pfn(sg_page(last)) + PHYS_PFN(last->length)) {
+		last->length += nr_pages << PAGE_SHIFT;
+		return true;
+	}
+	if (slot->nr_ranges == slot->max_ranges)
+		return false;
+	sg_set_page(sg + slot->nr_ranges++, pfn_to_page(pfn),
+		    nr_pages << PAGE_SHIFT, 0);
+	return true;
+}
+
 /**
  * vb_slot_name() - have a slot name a block
  * @q: the queue
@@ -306,14 +350,21 @@ bool vb_slot_name(struct vb_queue *q, struct vb_slot *slot,
 
 	if (slot->nr_pages + nr_pages > slot->max_pages)
 		return false;
-	if (vb_by_bitmap(q->vb)) {
-		if (!vb_bitmap_add(&slot->map, (u64)pfn << shift, order + shift))
-			return false;
-	} else {
+	switch (q->codec) {
+	case VB_CODEC_PFNS:
 		slot->len += sizeof(__virtio32) *
 			vb_encode_pfns(slot->payload + slot->len,
 				       virtio_is_little_endian(q->vb->vdev),
 				       pfn, nr_pages);
+		break;
+	case VB_CODEC_BITMAP:
+		if (!vb_bitmap_add(&slot->map, (u64)pfn << shift, order + shift))
+			return false;
+		break;
+	case VB_CODEC_RANGES:
+		if (!vb_slot_name_range(slot, pfn, nr_pages))
+			return false;
+		break;
 	}
 	slot->nr_pages += nr_pages;
 	return true;
@@ -340,6 +391,67 @@ static bool vb_slot_in_batch(const struct vb_slot *slot)
 	return !slot->moved && !slot->migration;
 }
 
+/* One more buffer of a slot is in the ring. */
+static void vb_slot_sent(struct vb_queue *q, struct vb_slot *slot)
+{
+	if (!q->in_flight)
+		q->stalled_since = jiffies;
+	slot->parts_left++;
+	q->in_flight++;
+	q->in_batch += vb_slot_in_batch(slot);
+	q->unkicked++;
+	q->nr_buffers++;
+}
+
+/* Put bytes into the ring, in buffers of at most so many. */
+static int vb_queue_submit_bytes(struct vb_queue *q, struct vb_slot *slot,
+				 unsigned int total, unsigned int most)
+{
+	unsigned int len, sent;
+	struct scatterlist sg;
+	int err;
+
+	for (sent = 0; sent < total; sent += len) {
+		len = min(total - sent, most);
+		sg_init_one(&sg, slot->payload + sent, len);
+		err = virtqueue_add_outbuf(q->vq, &sg, 1, slot, GFP_ATOMIC);
+		if (err)
+			return err;
+		vb_slot_sent(q, slot);
+		q->longest = max(q->longest, len);
+	}
+	return 0;
+}
+
+/**
+ * vb_queue_submit_ranges() - put memory itself into the ring, as one buffer
+ * @q: the queue, locked
+ * @slot: its token
+ * @sg: the memory
+ * @nents: entries of @sg, no more than the ring has free
+ *
+ * The host is not notified yet, see vb_queue_kick().
+ *
+ * Return: 0, or the error of a broken queue; then nothing went out.
+ */
+int vb_queue_submit_ranges(struct vb_queue *q, struct vb_slot *slot,
+			   struct scatterlist *sg, unsigned int nents)
+{
+	struct scatterlist *last = sg + nents - 1;
+	bool was_end = sg_is_last(last);
+	int err;
+
+	lockdep_assert_held(&q->vb->lock);
+
+	sg_mark_end(last);
+	err = virtqueue_add_inbuf(q->vq, sg, nents, slot, GFP_ATOMIC);
+	if (!was_end)
+		sg_unmark_end(last);
+	if (!err)
+		vb_slot_sent(q, slot);
+	return err;
+}
+
 /**
  * vb_queue_submit() - put a slot's buffers into the ring
  * @q: the queue, locked
@@ -351,37 +463,27 @@ static bool vb_slot_in_batch(const struct vb_slot *slot)
  */
 int vb_queue_submit(struct vb_queue *q, struct vb_slot *slot)
 {
-	unsigned int len, total, most, sent = 0;
-	struct scatterlist sg;
 	int err = 0;
 
 	lockdep_assert_held(&q->vb->lock);
 
-	if (vb_by_bitmap(q->vb)) {
-		total = vb_bitmap_end(&slot->map);
-		most = VB_SLOT_BYTES;
-	} else {
-		total = slot->len;
-		most = VB_PFNS_PER_BUFFER * sizeof(__virtio32);
-	}
-	if (!q->in_flight)
-		q->stalled_since = jiffies;
 	slot->parts_left = 0;
 	slot->load = DIV_ROUND_UP(slot->nr_pages * VB_PFNS_PER_PAGE,
 				  VB_PFNS_PER_BUFFER);
-	while (sent < total) {
-		len = min(total - sent, most);
-		sg_init_one(&sg, slot->payload + sent, len);
-		err = virtqueue_add_outbuf(q->vq, &sg, 1, slot, GFP_ATOMIC);
-		if (err)
-			break;
-		sent += len;
-		slot->parts_left++;
-		q->in_flight++;
-		q->in_batch += vb_slot_in_batch(slot);
-		q->unkicked++;
-		q->nr_buffers++;
-		q->longest = max(q->longest, len);
+	switch (q->codec) {
+	case VB_CODEC_PFNS:
+		err = vb_queue_submit_bytes(q, slot, slot->len,
+					    VB_PFNS_PER_BUFFER *
+					    sizeof(__virtio32));
+		break;
+	case VB_CODEC_BITMAP:
+		err = vb_queue_submit_bytes(q, slot, vb_bitmap_end(&slot->map),
+					    VB_SLOT_BYTES);
+		break;
+	case VB_CODEC_RANGES:
+		err = vb_queue_submit_ranges(q, slot, slot->payload,
+					     slot->nr_ranges);
+		break;
 	}
 	if (slot->parts_left) {
 		q->load += slot->load;
@@ -437,7 +539,7 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 		nr_done++;
 		q->in_flight--;
 		q->in_batch -= vb_slot_in_batch(slot);
-		if (--slot->parts_left)
+		if (--slot->parts_left || slot->waited)
 			continue;
 		load += slot->load;
 		q->done(q->vb, slot);
@@ -478,14 +580,29 @@ bool vb_queue_rearm(struct vb_queue *q)
 	       virtqueue_enable_cb_delayed(q->vq);
 }
 
+/**
+ * vb_queue_take_answers() - take the host's answers, and ask for an interrupt for more
+ * @q: the queue, locked
+ *
+ * Return: how many buffers came back.
+ */
+unsigned int vb_queue_take_answers(struct vb_queue *q)
+{
+	unsigned int nr_done = 0;
+
+	do {
+		nr_done += vb_queue_reap(q);
+	} while (!vb_queue_rearm(q));
+	return nr_done;
+}
+
 static bool vb_queue_answered(struct vb_queue *q, unsigned int *nr_done)
 {
 	bool awake;
 
 	spin_lock(&q->vb->lock);
-	*nr_done = vb_queue_reap(q);
-	awake = *nr_done || !q->in_flight || vb_queue_broken(q) ||
-		!vb_queue_rearm(q);
+	*nr_done = vb_queue_take_answers(q);
+	awake = *nr_done || !q->in_flight || vb_queue_broken(q);
 	spin_unlock(&q->vb->lock);
 	return awake;
 }

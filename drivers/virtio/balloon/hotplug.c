@@ -37,7 +37,7 @@ static bool vb_split_leaving(struct vb *vb)
 	return any;
 }
 
-/* What the host does not know of can go; nobody gets it again from such a block. */
+/* Chunks that need no message can go; nobody gets them again from such a block. */
 static void vb_release_leaving(struct vb *vb)
 {
 	struct page *page, *next;
@@ -49,6 +49,13 @@ static void vb_release_leaving(struct vb *vb)
 			continue;
 		list_move_tail(&page->lru, &freed);
 		vb->nr[VB_HELD] -= vb_chunk_pages(page);
+	}
+	list_for_each_entry_safe(page, next, &vb->reported, lru) {
+		if (!vb_chunk_leaves(vb, page))
+			continue;
+		list_move_tail(&page->lru, &freed);
+		vb_account_leave(vb, page, false);
+		vb->nr_reported -= vb_chunk_pages(page);
 	}
 	spin_unlock(&vb->lock);
 	vb_chunks_free(&freed);
@@ -64,16 +71,16 @@ static void vb_set_leaving(struct vb *vb, unsigned long start, unsigned long end
 
 /*
  * The kernel gives up at the first page that can neither be freed nor moved. So what is
- * on its way to the host, or back, has to arrive before: chunks that leave are split as
- * they do, see vb_chunks_insert().
+ * on its way to the host, or back, has to arrive before: chunks that leave are split or
+ * released as they do, see vb_chunks_insert() and vb_report_done().
  */
 static void vb_make_way(struct vb *vb)
 {
 	unsigned long until = jiffies + VB_OFFLINE_PATIENCE;
 
-	vb_release_leaving(vb);
-	vb_queue_drain(&vb->inflate, until);
+	vb_drain_inflation(vb, until);
 	vb_queue_drain(&vb->deflate, until);
+	vb_release_leaving(vb);
 	while (vb_split_leaving(vb))
 		cond_resched();
 

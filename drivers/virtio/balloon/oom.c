@@ -22,22 +22,12 @@
 /* After an OOM the balloon does not grow for so long. */
 #define VB_OOM_REST		(4 * HZ)
 
-/* Take the host's answers, and leave the interrupt on for the next one. */
-static void vb_oom_reap(struct vb *vb)
-{
-	lockdep_assert_held(&vb->lock);
-
-	do {
-		vb_queue_reap(&vb->deflate);
-	} while (!vb_queue_rearm(&vb->deflate));
-}
-
 static bool vb_oom_returned(struct vb *vb, u64 goal)
 {
 	bool returned;
 
 	spin_lock(&vb->lock);
-	vb_oom_reap(vb);
+	vb_queue_take_answers(&vb->deflate);
 	returned = vb->nr_returned >= goal;
 	spin_unlock(&vb->lock);
 	return returned;
@@ -67,9 +57,9 @@ static int vb_oom_notify(struct notifier_block *nb, unsigned long unused,
 	u64 goal;
 
 	spin_lock(&vb->lock);
-	vb_oom_reap(vb);
+	vb_queue_take_answers(&vb->deflate);
 	goal = vb->nr_returned;
-	given = vb_release_held(vb, VB_SLOT_PAGES, &chunks);
+	given = vb_release_unnamed(vb, VB_SLOT_PAGES, &chunks);
 	if (given < VB_SLOT_PAGES)
 		asked = vb_deflate_some(vb, VB_SLOT_PAGES - given, VB_USE_OOM,
 					&chunks);

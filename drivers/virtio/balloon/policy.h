@@ -21,6 +21,13 @@
  * sent, or taken from the host, under one lock.
  */
 #define VB_WINDOW_MAX_BITMAP	64
+/*
+ * The same where ranges go by the reporting queue, to hosts that give back each with one
+ * call.
+ */
+#define VB_WINDOW_MAX_RANGES	256
+/* Most slots of ranges in a batch. */
+#define VB_RANGE_SLOTS		8u
 /* Most buffers of windows in a batch: half a MiB of them. */
 #define VB_BITMAP_SLOTS		128u
 

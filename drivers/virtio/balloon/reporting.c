@@ -7,11 +7,14 @@
  * are its own, so a report only ends when the device has answered or was reset.
  * Answers are looked for every second even without an interrupt.
  *
+ * With inflate_by_reporting the resize work sends its large chunks by the same
+ * queue, since hosts discard a range at a time there and a page at a time elsewhere.
+ *
  * Copyright (C) the project's developers
  */
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/poison.h>
-#include <linux/scatterlist.h>
 #include <linux/sizes.h>
 
 #include "balloon.h"
@@ -20,6 +23,11 @@
 #define VB_REPORT_PATIENCE	HZ
 /* A device that has not answered a report for so many seconds is mentioned. */
 #define VB_REPORT_SILENCE	10
+
+static bool vb_inflate_by_reporting;
+module_param_named(inflate_by_reporting, vb_inflate_by_reporting, bool, 0444);
+MODULE_PARM_DESC(inflate_by_reporting,
+		 "Give large blocks to a host that has free page reporting but no page bitmap as free pages, which is much faster (default: N)");
 
 /**
  * vb_reporting_validate() - settle page poison and reporting before features
@@ -57,49 +65,89 @@ void vb_reporting_write_poison(struct vb *vb)
 				 poison_val, &poison_val);
 }
 
-static bool vb_report_answered(struct vb *vb, bool *answered)
+/* Poisoned pages keep their content, so a host that was told so discards nothing. */
+static bool vb_reports_are_discarded(const struct virtio_device *vdev)
 {
-	unsigned int len;
+	return !virtio_has_feature(vdev, VIRTIO_BALLOON_F_PAGE_POISON) ||
+	       want_init_on_free();
+}
 
-	*answered = virtqueue_get_buf(vb->reporting_vq, &len);
-	return *answered || test_bit(VB_QUIET, &vb->flags);
+/**
+ * vb_reporting_attach() - start using the reporting queue
+ * @vb: the balloon
+ * @vq: the virtqueue, empty; NULL if the feature is not in use
+ */
+void vb_reporting_attach(struct vb *vb, struct virtqueue *vq)
+{
+	vb->large_by_report = vq && vb_inflate_by_reporting &&
+			      !vb_by_bitmap(vb) &&
+			      vb_reports_are_discarded(vb->vdev);
+	if (vq)
+		vb_queue_attach(&vb->report, vq, VB_CODEC_RANGES);
+}
+
+static bool vb_report_answered(struct vb *vb)
+{
+	unsigned int nr_done;
+	bool answered;
+
+	spin_lock(&vb->lock);
+	nr_done = vb_queue_take_answers(&vb->report);
+	answered = !vb->report_slot.parts_left;
+	spin_unlock(&vb->lock);
+
+	/* Some may have been the resize work's, or what it has waited for. */
+	if (nr_done && vb_by_report(vb))
+		vb_resize_kick(vb);
+	return answered || test_bit(VB_QUIET, &vb->flags);
 }
 
 static int vb_report_wait(struct vb *vb)
 {
 	unsigned int seconds = 0;
-	bool answered;
 
-	while (!wait_event_timeout(vb->acked, vb_report_answered(vb, &answered),
-				   HZ)) {
+	while (!wait_event_timeout(vb->acked, vb_report_answered(vb), HZ)) {
 		/* The resize work is who resets a device that broke a queue. */
-		if (virtqueue_is_broken(vb->reporting_vq))
+		if (vb_queue_broken(&vb->report))
 			vb_resize_kick(vb);
 		if (++seconds != VB_REPORT_SILENCE)
 			continue;
 		dev_warn_once(&vb->vdev->dev,
 			      "the host does not answer on the reporting queue: free page reporting waits for it; check that the host numbers its queues over the features that it offers\n");
 	}
-	return answered ? 0 : -EIO;
+	return vb->report_slot.parts_left ? -EIO : 0;
+}
+
+/* Send a report, or find that it cannot be; false if the ring has no room now. */
+static bool vb_report_send(struct vb *vb, struct scatterlist *sg,
+			   unsigned int nents, int *err)
+{
+	struct vb_queue *q = &vb->report;
+	bool room = true;
+
+	spin_lock(&vb->lock);
+	if (vb_gone(vb) || !q->vq) {
+		*err = -ENODEV;
+	} else if (q->vq->num_free < nents) {
+		room = false;
+	} else {
+		vb->report_slot = (struct vb_slot){ .waited = true };
+		*err = vb_queue_submit_ranges(q, &vb->report_slot, sg, nents);
+		vb_queue_kick(q);
+	}
+	spin_unlock(&vb->lock);
+	return room;
 }
 
 /* One buffer of as many blocks as the ring takes. */
 static int vb_report_piece(struct vb *vb, struct scatterlist *sg,
 			   unsigned int nents)
 {
-	struct scatterlist *last = sg + nents - 1;
-	bool was_end = sg_is_last(last);
-	int err;
+	int err = 0;
 
-	sg_mark_end(last);
-	err = virtqueue_add_inbuf(vb->reporting_vq, sg, nents, vb,
-				  GFP_NOWAIT | __GFP_NOWARN);
-	if (!was_end)
-		sg_unmark_end(last);
-	if (err)
-		return err;
-	virtqueue_kick(vb->reporting_vq);
-	return vb_report_wait(vb);
+	/* Large chunks may fill the ring; with their answers there is room. */
+	wait_event_idle(vb->acked, vb_report_send(vb, sg, nents, &err));
+	return err ?: vb_report_wait(vb);
 }
 
 static unsigned long vb_report_pages(struct scatterlist *sg, unsigned int nents)
@@ -115,7 +163,7 @@ static int vb_report(struct page_reporting_dev_info *prdi,
 		     struct scatterlist *sg, unsigned int nents)
 {
 	struct vb *vb = container_of(prdi, struct vb, prdi);
-	unsigned int ring, done, len;
+	unsigned int done, len;
 	int err = 0;
 
 	WRITE_ONCE(vb->reporting_busy, true);
@@ -125,9 +173,8 @@ static int vb_report(struct page_reporting_dev_info *prdi,
 		err = -ENODEV;
 		goto out;
 	}
-	ring = virtqueue_get_vring_size(vb->reporting_vq);
 	for (done = 0; done < nents && !err; done += len) {
-		len = min(nents - done, ring);
+		len = min(nents - done, vb->report.parts);
 		err = vb_report_piece(vb, sg + done, len);
 	}
 	if (!err) {
@@ -151,7 +198,7 @@ void vb_reporting_register(struct vb *vb)
 	bool big_pages = VB_PFNS_PER_PAGE > 1;
 	int err;
 
-	if (!vb->reporting_vq)
+	if (!vb->report.vq)
 		return;
 	vb->prdi.report = vb_report;
 	/*

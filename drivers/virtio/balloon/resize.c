@@ -30,10 +30,17 @@
 #define VB_TELL_PATIENCE	(3 * HZ)
 /* Slots that stay after an OOM, since another one is likely. */
 #define VB_RELIEF_SLOTS		8
-/* Guest pages in one step towards a smaller balloon, where a slot can name them. */
-#define VB_SHRINK_PAGES		(8 * VB_SLOT_PAGES)
+/* Guest pages in one step, where a slot can name so many. */
+#define VB_LONG_STEP_PAGES	(8 * VB_SLOT_PAGES)
 /* Pages that compaction holds come back within so many milliseconds. */
 #define VB_ISOLATED_MS		10
+
+/* Guest pages in one step where PFNs name them: a slot. */
+static unsigned long vb_step_pages(const struct vb *vb)
+{
+	return vb_by_bitmap(vb) || vb_by_report(vb) ? VB_LONG_STEP_PAGES :
+						      VB_SLOT_PAGES;
+}
 
 static unsigned long vb_mib(unsigned long nr_pages)
 {
@@ -108,6 +115,29 @@ void vb_inflate_done(struct vb *vb, struct vb_slot *slot)
 }
 
 /**
+ * vb_report_done() - the host has taken the chunks that a slot is
+ * @vb: the balloon, locked
+ * @slot: the slot
+ */
+void vb_report_done(struct vb *vb, struct vb_slot *slot)
+{
+	struct page *page, *next;
+	LIST_HEAD(leaving);
+
+	vb->nr[VB_IN_FLIGHT] -= slot->nr_pages;
+	list_for_each_entry_safe(page, next, &slot->chunks, lru) {
+		if (vb_chunk_leaves(vb, page)) {
+			list_move(&page->lru, &leaving);
+			continue;
+		}
+		vb_account_enter(vb, page, false);
+		vb->nr_reported += vb_chunk_pages(page);
+		list_move(&page->lru, &vb->reported);
+	}
+	vb_chunks_free(&leaving);
+}
+
+/**
  * vb_deflate_done() - the host has let go of what a slot names
  * @vb: the balloon, locked
  * @slot: the slot; without MUST_TELL_HOST its pages are in use already
@@ -127,15 +157,17 @@ void vb_deflate_done(struct vb *vb, struct vb_slot *slot)
 }
 
 /**
- * vb_release_held() - give up chunks that the host was not told of
+ * vb_release_unnamed() - give up chunks that need no message
  * @vb: the balloon, locked
  * @nr_pages: guest pages wanted; the last chunk may be more than that
  * @freed: where they go
  *
+ * Those that the host does not know of, then those that it has by the reporting queue.
+ *
  * Return: guest pages released.
  */
-unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
-			      struct list_head *freed)
+unsigned long vb_release_unnamed(struct vb *vb, unsigned long nr_pages,
+				 struct list_head *freed)
 {
 	unsigned long done = 0;
 	struct page *page;
@@ -148,6 +180,8 @@ unsigned long vb_release_held(struct vb *vb, unsigned long nr_pages,
 		list_move_tail(&page->lru, freed);
 	}
 	vb->nr[VB_HELD] -= done;
+	if (done < nr_pages)
+		done += vb_reported_leave(vb, nr_pages - done, freed);
 	return done;
 }
 
@@ -219,13 +253,12 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 	unsigned long done;
 	LIST_HEAD(freed);
 
-	nr_pages = min(nr_pages, vb_by_bitmap(vb) ? VB_SHRINK_PAGES :
-						    VB_SLOT_PAGES);
+	nr_pages = min(nr_pages, vb_step_pages(vb));
 	/* Who waits for this memory must not wait for other memory first. */
 	vb_queue_grow(&vb->deflate, vb->deflate.nr_wanted, GFP_NOWAIT);
 
 	spin_lock(&vb->lock);
-	done = vb_release_held(vb, nr_pages, &freed);
+	done = vb_release_unnamed(vb, nr_pages, &freed);
 	if (done < nr_pages)
 		done += vb_deflate_some(vb, nr_pages - done, VB_USE_BATCH,
 					&freed);
@@ -236,19 +269,34 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 }
 
 /* What is worth preparing while the host has a batch. */
-static unsigned long vb_batch_pages(const struct vb_queue *q)
+static unsigned long vb_batch_pages(const struct vb *vb)
 {
-	return q->window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+	unsigned int window = vb->inflate.window;
+
+	if (vb_by_report(vb))
+		window = max(window, vb->report.window);
+	return window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
 }
 
-/* Fill a slot with held chunks. */
-static void vb_slot_fill(struct vb *vb, struct vb_slot *slot)
+/* The queue that tells the host of a chunk. */
+static struct vb_queue *vb_queue_for(struct vb *vb, struct page *page)
+{
+	return vb_by_report(vb) && vb_order_is_large(vb_chunk_order(page)) ?
+		&vb->report : &vb->inflate;
+}
+
+static struct page *vb_first_held(struct vb *vb)
+{
+	return list_first_entry_or_null(&vb->held, struct page, lru);
+}
+
+/* Fill a slot with the held chunks that go by its queue and come first. */
+static void vb_slot_fill(struct vb *vb, struct vb_queue *q, struct vb_slot *slot)
 {
 	struct page *page;
 
-	while (!list_empty(&vb->held)) {
-		page = list_first_entry(&vb->held, struct page, lru);
-		if (vb_slot_add(&vb->inflate, slot, page))
+	while ((page = vb_first_held(vb)) && vb_queue_for(vb, page) == q) {
+		if (vb_slot_add(q, slot, page))
 			continue;
 		if (slot->nr_pages)
 			return;
@@ -256,6 +304,12 @@ static void vb_slot_fill(struct vb *vb, struct vb_slot *slot)
 		list_del(&page->lru);
 		vb_chunk_split(page, &vb->held);
 	}
+}
+
+/* Requests are out that a batch would have to wait for. */
+static bool vb_batch_is_out(const struct vb_queue *q)
+{
+	return q->in_flight != q->unkicked;
 }
 
 /*
@@ -267,26 +321,31 @@ static bool vb_sort_held(struct vb *vb)
 {
 	unsigned long nr_pages = 0;
 	struct page *page, *next;
-	LIST_HEAD(chunks);
+	LIST_HEAD(named);
+	LIST_HEAD(reported);
 
 	spin_lock(&vb->lock);
-	if (vb->inflate.in_flight != vb->inflate.unkicked ||
+	if (vb_batch_is_out(&vb->inflate) ||
+	    (vb_by_report(vb) && vb_batch_is_out(&vb->report)) ||
 	    vb->deflate.in_flight) {
 		spin_unlock(&vb->lock);
 		return false;
 	}
 	list_for_each_entry_safe(page, next, &vb->held, lru) {
-		if (nr_pages >= vb_batch_pages(&vb->inflate))
+		if (nr_pages >= vb_batch_pages(vb))
 			break;
 		nr_pages += vb_chunk_pages(page);
-		list_move_tail(&page->lru, &chunks);
+		list_move_tail(&page->lru, vb_queue_for(vb, page) == &vb->report ?
+					   &reported : &named);
 	}
 	spin_unlock(&vb->lock);
 
-	vb_chunks_sort(&chunks);
+	vb_chunks_sort(&named);
+	vb_chunks_sort(&reported);
 
 	spin_lock(&vb->lock);
-	list_splice(&chunks, &vb->held);
+	list_splice(&named, &vb->held);
+	list_splice(&reported, &vb->held);
 	spin_unlock(&vb->lock);
 	return true;
 }
@@ -299,18 +358,23 @@ static bool vb_sort_held(struct vb *vb)
 static bool vb_send_held(struct vb *vb)
 {
 	struct vb_slot *slot;
+	struct vb_queue *q;
+	struct page *page;
 	bool sent = false;
 
 	lockdep_assert_held(&vb->lock);
 
 	if (vb->deflate.in_flight)
 		return false;
-	while (!list_empty(&vb->held) &&
-	       (slot = vb_slot_get(&vb->inflate, VB_USE_BATCH))) {
-		vb_slot_fill(vb, slot);
-		if (vb_queue_submit(&vb->inflate, slot)) {
+	while ((page = vb_first_held(vb))) {
+		q = vb_queue_for(vb, page);
+		slot = vb_slot_get(q, VB_USE_BATCH);
+		if (!slot)
+			break;
+		vb_slot_fill(vb, q, slot);
+		if (vb_queue_submit(q, slot)) {
 			list_splice_init(&slot->chunks, &vb->held);
-			vb_slot_put(&vb->inflate, slot);
+			vb_slot_put(q, slot);
 			break;
 		}
 		vb->nr[VB_HELD] -= slot->nr_pages;
@@ -318,8 +382,10 @@ static bool vb_send_held(struct vb *vb)
 		sent = true;
 	}
 	/* What is left has to wait for the next batch: this one is full. */
-	if (!list_empty(&vb->held))
+	if (!list_empty(&vb->held)) {
 		vb_queue_kick(&vb->inflate);
+		vb_queue_kick(&vb->report);
+	}
 	return sent;
 }
 
@@ -380,11 +446,14 @@ static bool vb_grow(struct vb *vb, unsigned long nr_pages)
 	bool sent = false;
 
 	vb_queue_grow(&vb->inflate, vb->inflate.nr_wanted, GFP_KERNEL);
+	if (vb_by_report(vb))
+		vb_queue_grow(&vb->report, vb->report.nr_wanted, GFP_KERNEL);
 
-	if (nr_pages && vb->nr[VB_HELD] < vb_batch_pages(&vb->inflate) &&
+	if (nr_pages && vb->nr[VB_HELD] < vb_batch_pages(vb) &&
 	    !vb_resting(vb)) {
 		vb_say_first(vb);
-		nr_pages = min3(nr_pages, VB_SLOT_PAGES, vb_room(vb, nr_pages));
+		nr_pages = min3(nr_pages, vb_step_pages(vb),
+				vb_room(vb, nr_pages));
 		got = vb_chunks_alloc(vb, &chunks, nr_pages);
 		if (got)
 			vb->failures = 0;
@@ -458,6 +527,13 @@ static void vb_mind_silence(struct vb *vb, struct vb_queue *q)
 		 q->vq->name, vb_mib(vb->nr[VB_IN_FLIGHT] + vb->nr[VB_RETURNING]));
 }
 
+/* The host has requests of the resize. */
+static bool vb_waits(const struct vb *vb)
+{
+	return vb->inflate.in_flight || vb->deflate.in_flight ||
+	       (vb_by_report(vb) && vb->report.in_flight);
+}
+
 /*
  * When to look again if no answer and no new target comes first: at a host that
  * may have lost an interrupt, at pages that compaction holds, at memory that
@@ -470,7 +546,7 @@ static unsigned long vb_next_look(const struct vb *vb)
 
 	lockdep_assert_held(&vb->lock);
 
-	if (vb->inflate.in_flight || vb->deflate.in_flight)
+	if (vb_waits(vb))
 		delay = HZ;
 	else if (have > wanted)
 		delay = msecs_to_jiffies(VB_ISOLATED_MS);
@@ -489,11 +565,15 @@ static bool vb_leave(struct vb *vb)
 	spin_lock(&vb->lock);
 	vb_queue_kick(&vb->inflate);
 	vb_queue_kick(&vb->deflate);
+	vb_queue_kick(&vb->report);
 	vb_settle(vb);
 	vb_mind_silence(vb, &vb->inflate);
 	vb_mind_silence(vb, &vb->deflate);
-	again = !vb_queue_rearm(&vb->inflate) || !vb_queue_rearm(&vb->deflate);
-	idle = !vb->inflate.in_flight && !vb->deflate.in_flight &&
+	if (vb_by_report(vb))
+		vb_mind_silence(vb, &vb->report);
+	again = !vb_queue_rearm(&vb->inflate) || !vb_queue_rearm(&vb->deflate) ||
+		!vb_queue_rearm(&vb->report);
+	idle = !vb_waits(vb) &&
 	       (vb_committed(vb) == vb_wanted(vb) || vb_resting(vb));
 	delay = vb_next_look(vb);
 	spin_unlock(&vb->lock);
@@ -501,6 +581,7 @@ static bool vb_leave(struct vb *vb)
 	vb_write_actual(vb);
 	if (idle) {
 		vb_queue_trim(&vb->inflate);
+		vb_queue_trim(&vb->report);
 		if (!vb->relief)
 			vb_queue_trim(&vb->deflate);
 		vb_may_sleep(vb, VB_WAKE_RESIZE);
@@ -524,9 +605,11 @@ static bool vb_reap_both(struct vb *vb)
 	batch = vb_reap_batch(&vb->inflate);
 	if (vb_reap_batch(&vb->deflate))
 		batch = true;
+	if (vb_reap_batch(&vb->report))
+		batch = true;
 	broken = vb_queue_broken(&vb->inflate) ||
 		 vb_queue_broken(&vb->deflate) ||
-		 (vb->reporting_vq && virtqueue_is_broken(vb->reporting_vq));
+		 vb_queue_broken(&vb->report);
 	spin_unlock(&vb->lock);
 
 	wake_up_all(&vb->acked);
@@ -592,6 +675,7 @@ void vb_resize_init(struct vb *vb)
 	init_waitqueue_head(&vb->acked);
 	INIT_LIST_HEAD(&vb->held);
 	INIT_LIST_HEAD(&vb->large);
+	INIT_LIST_HEAD(&vb->reported);
 	INIT_LIST_HEAD(&vb->fixed);
 	balloon_devinfo_init(&vb->bdi);
 	INIT_DELAYED_WORK(&vb->resize, vb_resize_work);
@@ -609,6 +693,19 @@ void vb_resize_kick(struct vb *vb)
 }
 
 /**
+ * vb_drain_inflation() - wait for the host to take everything that it is given
+ * @vb: the balloon
+ * @until: jiffies at which to give up even on a host that answers
+ *
+ * Return: as of vb_queue_drain().
+ */
+bool vb_drain_inflation(struct vb *vb, unsigned long until)
+{
+	return vb_queue_drain(&vb->inflate, until) &&
+	       (!vb_by_report(vb) || vb_queue_drain(&vb->report, until));
+}
+
+/**
  * vb_tell_all() - ask everything back from the host before it is left
  * @vb: the balloon, with the resize work disabled
  *
@@ -619,7 +716,7 @@ void vb_tell_all(struct vb *vb)
 {
 	unsigned long until = jiffies + VB_TELL_PATIENCE;
 
-	if (!vb_queue_drain(&vb->inflate, until))
+	if (!vb_drain_inflation(vb, until))
 		return;
 	while (time_before(jiffies, until)) {
 		if (vb_shrink(vb, ULONG_MAX)) {
@@ -652,7 +749,8 @@ void vb_take_back(struct vb *vb, bool keep)
 		taken = vb_chunks_leave(vb, VB_SLOT_PAGES, &vb->held);
 		vb->nr[VB_HELD] += taken;
 		if (!keep)
-			released = vb_release_held(vb, VB_SLOT_PAGES, &freed);
+			released = vb_release_unnamed(vb, VB_SLOT_PAGES,
+						      &freed);
 		spin_unlock(&vb->lock);
 
 		vb_chunks_free(&freed);

@@ -9,11 +9,12 @@
  *   memload age MIB [SECONDS]     fills and frees pieces of all sizes in a file, then
  *                                 holds a quarter of it until a signal
  *   memload beat FILE [SECONDS]   writes a file and forks every 0.2 s
+ *   memload timer US [SECONDS]    wakes up every so many microseconds
  *
  * Without SECONDS it goes on until a signal. Each prints what it did as lines of
  * a name and a value: hog, frag and age once they hold their memory (the time that
  * took, ms), the others at their end (cycles, pages, largest gap between two beats in
- * ms).
+ * ms, how much too late the latest and the median wake-up came in us).
  *
  * Copyright the project's developers
  */
@@ -256,6 +257,44 @@ static int beat(const char *path, int64_t end)
 	return 0;
 }
 
+#define LATE_MAX	1000000
+
+static int timer(const char *us, int64_t end)
+{
+	int64_t late, next = now_ns(), step = strtoul(us, NULL, 0) * 1000;
+	static unsigned int wakes[LATE_MAX + 1];
+	long long nr = 0, below = 0, worst = 0;
+	struct timespec ts;
+
+	if (step <= 0) {
+		errno = EINVAL;
+		return fail("timer");
+	}
+	while (!done(end)) {
+		next += step;
+		ts.tv_sec = next / NSEC_PER_SEC;
+		ts.tv_nsec = next % NSEC_PER_SEC;
+		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
+			continue;
+		late = (now_ns() - next) / 1000;
+		worst = late > worst ? late : worst;
+		wakes[late < LATE_MAX ? late : LATE_MAX]++;
+		nr++;
+		/* What came too late is not made up for. */
+		if (late * 1000 > step)
+			next = now_ns();
+	}
+	for (late = 0; late < LATE_MAX; late++) {
+		below += wakes[late];
+		if (2 * below >= nr)
+			break;
+	}
+	report("wakes", nr);
+	report("median_late_us", late);
+	report("worst_late_us", worst);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(const char *arg, int64_t end);
@@ -266,6 +305,7 @@ static const struct {
 	{ "frag", frag },
 	{ "age", age },
 	{ "beat", beat },
+	{ "timer", timer },
 };
 
 int main(int argc, char **argv)
@@ -283,6 +323,7 @@ int main(int argc, char **argv)
 		if ((argc == 3 || argc == 4) && !strcmp(argv[1], loads[i].name))
 			return loads[i].run(argv[2], end);
 	fprintf(stderr, "usage: memload hog|churn|frag|age MIB [SECONDS]\n"
-			"       memload reader|beat FILE [SECONDS]\n");
+			"       memload reader|beat FILE [SECONDS]\n"
+			"       memload timer US [SECONDS]\n");
 	return 2;
 }

@@ -2,13 +2,17 @@
 # Copyright the project's developers
 """Suspend and hibernation with memory in the balloon."""
 
+import contextlib
 import tempfile
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from bed import MIB
 from moves import balloon_pages, free_memory, resize, wait_free_memory
 from qemu import Guest
+
+DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 
 
 @pytest.mark.parametrize('oom', ['on', 'off'])
@@ -29,26 +33,44 @@ def test_suspend(oom):
         wait_free_memory(guest, before)
 
 
-def test_hibernation_and_restore():
-    """Written to disk and restored into another QEMU, which starts from nothing."""
+@contextlib.contextmanager
+def hibernated() -> Iterator[dict]:
+    """A guest that hibernated with 256 MiB in its balloon; yields what boots it again."""
     with tempfile.TemporaryDirectory(prefix='balloon-vm-') as where:
         disk = Path(where) / 'disk'
         with open(disk, 'wb') as image:
             image.truncate(512 * MIB)
-        config = {'mem_mib': 512, 'disks': (disk,)}
+        config: dict = {'mem_mib': 512, 'disks': (disk,)}
         with Guest(**config) as guest:
             resize(guest, 256)
             guest.run('mkswap /dev/vda; swapon /dev/vda;'
-                      'head -c 16777216 /dev/urandom > /tmp/data')
-            digest = guest.run('sha256sum /tmp/data')
+                      'head -c 16777216 /dev/urandom > /tmp/data;'
+                      'sha256sum /tmp/data > /tmp/sum')
             guest.run('echo 0 > /sys/module/suspend/parameters/pm_test_delay;'
                       'echo shutdown > /sys/power/disk')
             guest.start('echo disk > /sys/power/state')
             guest.wait_exit(120)
-        with Guest(append='resume=/dev/vda', **config) as guest:
-            assert guest.run('sha256sum /tmp/data') == digest
-            # The new host wants nothing yet, so the memory comes back.
-            guest.wait_actual(512 * MIB)
-            assert balloon_pages(guest) == 0
-            resize(guest, 256)
-            resize(guest, 512)
+        yield {'append': 'resume=/dev/vda', **config}
+
+
+def test_hibernation_and_restore():
+    """Written to disk and restored into another QEMU, which starts from nothing."""
+    with hibernated() as config, Guest(**config) as guest:
+        guest.run('sha256sum -c /tmp/sum')
+        # The new host wants nothing yet, so the memory comes back.
+        guest.wait_actual(512 * MIB)
+        assert balloon_pages(guest) == 0
+        resize(guest, 256)
+        resize(guest, 512)
+
+
+def test_restored_where_a_feature_is_missing():
+    """A host that means something else is not talked to until it is asked anew."""
+    with hibernated() as config, Guest(balloon='free-page-reporting=on', **config) as guest:
+        guest.wait_console('virtio_balloon virtio[0-9]+: the host does not offer features 0x4',
+                           30)
+        guest.run('sha256sum -c /tmp/sum')
+        assert balloon_pages(guest) == 0
+        guest.run(f'cd {DRIVER}; name=$(ls -d virtio*); echo $name > unbind; echo $name > bind')
+        resize(guest, 256)
+        resize(guest, 512)

@@ -12,7 +12,7 @@ unit		:= $(addprefix $(out)/tests/,test_runs test_decode test_ring)
 ifndef SANITIZE
 unit		+= $(out)/tests/test_sandbox
 endif
-fuzzers		:= $(addprefix $(out)/tests/,fuzz_decode fuzz_ring fuzz_messages)
+fuzzers		:= $(addprefix $(out)/tests/,fuzz_decode fuzz_encode fuzz_ring fuzz_messages)
 PYTEST		?= /usr/bin/python3 -m pytest -q -p no:cacheprovider --timeout=120
 # Seconds that each fuzzer runs for, and where it puts inputs that reach further.
 FUZZ_TIME	?= 20
@@ -25,13 +25,14 @@ $(out)/tests/%.o: $(src)tests/%.c | $(header)
 
 # The driver's encoder, to try our decoder with.
 encoder		:= $(top)/drivers/virtio/balloon/bitmap.c
-$(out)/tests/bitmap.o $(out)/tests/test_decode.o: CPPFLAGS += -I$(src)tests/kernel
+encoder_users	:= $(addprefix $(out)/tests/,test_decode fuzz_encode)
+$(out)/tests/bitmap.o $(encoder_users:=.o): CPPFLAGS += -I$(src)tests/kernel
 $(out)/tests/bitmap.o: $(encoder) | $(header)
 	$(call say,CC)
 	$(quiet)mkdir -p $(@D)
 	$(quiet)$(CC) $(CFLAGS) $(CPPFLAGS) $(flags) -MMD -MP -c -o $@ $<
 
-$(out)/tests/test_decode: $(out)/tests/bitmap.o
+$(encoder_users): $(out)/tests/bitmap.o
 
 $(unit): $(out)/tests/%: $(out)/tests/%.o $(addprefix $(out)/,$(pure))
 	$(call say,LD)
