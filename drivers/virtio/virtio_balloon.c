@@ -176,19 +176,33 @@ static void vb_stop(struct vb *vb)
 	vb_may_sleep(vb, VB_WAKE_RESIZE | VB_WAKE_STATS);
 }
 
+/*
+ * A device that was pulled out reads all ones, and would never be seen to have finished
+ * its reset.
+ */
+static void vb_reset_device(struct virtio_device *vdev)
+{
+	u8 status = vdev->config->get_status(vdev);
+
+	if (status && status != VB_STATUS_GONE)
+		virtio_reset_device(vdev);
+}
+
 /**
  * vb_reset() - reset the device and get everything off the queues
  * @vb: the balloon, with the resize work disabled or calling
  *
- * From here on the host may touch no page of ours. A device that was pulled out
- * reads all ones, and would never be seen to have finished its reset.
+ * From here on the host may touch no page of ours. Once that is so, this only takes
+ * away the mark of a device that could not be restored after a sleep.
  */
 void vb_reset(struct vb *vb)
 {
 	struct virtio_device *vdev = vb->vdev;
 
-	if (test_and_set_bit(VB_DEAD, &vb->flags))
+	if (test_and_set_bit(VB_DEAD, &vb->flags)) {
+		vb_reset_device(vdev);
 		return;
+	}
 	/* First nobody may kick or be called any more, then comes the reset. */
 	virtio_break_device(vdev);
 	virtio_synchronize_cbs(vdev);
@@ -196,8 +210,7 @@ void vb_reset(struct vb *vb)
 	cancel_work_sync(&vb->hints.work);
 	spin_lock(&vb->lock);
 	spin_unlock(&vb->lock);
-	if (vdev->config->get_status(vdev) != VB_STATUS_GONE)
-		virtio_reset_device(vdev);
+	vb_reset_device(vdev);
 	set_bit(VB_QUIET, &vb->flags);
 	wake_up_all(&vb->acked);
 	vb_queue_detach(&vb->inflate);

@@ -3,10 +3,12 @@
 """A guest reaches its target and comes back with nothing lost."""
 
 import random
+import re
 import time
+from pathlib import Path
 
 import pytest
-from bed import MIB, PAGE, host_available
+from bed import MIB, PAGE, host_available, wait_for
 from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
                    touch_all, wait_free_memory)
 from qemu import Guest
@@ -52,6 +54,25 @@ def test_twelve_gib_guest():
         stat = guest.vmstat()
         assert stat['balloon_inflate'] == stat['balloon_deflate']
         wait_free_memory(guest, before)
+
+
+def huge_pages(guest):
+    """Bytes of the guest's memory that the host has in huge pages."""
+    text = Path(f'/proc/{guest.pid}/smaps_rollup').read_text(encoding='ascii')
+    return int(re.search(r'^AnonHugePages:\s+(\d+) kB', text, re.M)[1]) * 1024
+
+
+def test_the_hosts_huge_pages_last():
+    """F8: no more of them go than what was taken, though the guest is fragmented."""
+    with Guest(mem_mib=1024, balloon='') as guest:
+        touch_all(guest)
+        job = guest.start('memload frag 300')
+        wait_for(lambda: 'touched' in job.output, 120, 'memory to be fragmented')
+        before = huge_pages(guest)
+        if before < 600 * MIB:
+            pytest.skip(f'the host gave QEMU {before // MIB} MiB of huge pages')
+        resize(guest, 1024 - 300)
+        assert before - huge_pages(guest) <= 330 * MIB
 
 
 def test_thousand_random_targets(boot):

@@ -3,7 +3,8 @@
 """A host that does not answer.
 
 QEMU's device reads no queue while its PCI function may not be bus master, and the
-guest's root can forbid that: requests are made, and no answer comes. A reset ends it.
+guest's root can forbid that: requests are made, and no answer comes. A reset ends it
+where QEMU is old, and allowing it again, before a reset, where it is not.
 """
 
 import re
@@ -19,8 +20,9 @@ UNSHOWN_MIB = 4
 
 
 #: The first bytes of the PCI configuration: identity, which cannot be written, and
-#: a command that lets the function answer, but not be master.
+#: a command that lets the function answer, but not be master, or both.
 NOT_MASTER = r"printf '\364\032\002\020\003\001' > $config"
+MASTER = r"printf '\364\032\002\020\007\001' > $config"
 FIND = ('cd /sys/bus/virtio/drivers/virtio_balloon; d=$(ls -d virtio*);'
         'config=$(readlink -f $d/..)/config;')
 
@@ -65,8 +67,7 @@ def test_guest_stays_usable(guest):
 def test_host_that_is_back(guest):
     """Once the host answers again, binding anew is all that it takes."""
     guest.wait_console(r'virtio_balloon virtio\d+: .*does not answer', 30)
-    guest.run('cd /sys/bus/virtio/drivers/virtio_balloon; d=$(ls -d virtio*);'
-              'echo $d > unbind; echo $d > bind')
+    guest.run(f'{FIND} {MASTER}; echo $d > unbind; echo $d > bind')
     guest.wait_actual(200 * MIB)
     assert balloon_pages(guest) * 4096 == 312 * MIB
     resize(guest, 512)
