@@ -19,8 +19,8 @@
  *
  * A *slot* is up to 4 KiB that name pages, on their way to the host: PFN arrays in up
  * to VB_SLOT_PARTS buffers, windows of the page bitmap in one, or a scatterlist of the
- * pages themselves. A *queue* is a virtqueue with its slots. What is in flight counts in *portions* of
- * VB_PFNS_PER_BUFFER PFNs, 1 MiB, whichever way it is named.
+ * pages themselves. A *queue* is a virtqueue with its slots. What is in flight counts in
+ * *portions* of VB_PFNS_PER_BUFFER PFNs, 1 MiB, whichever way it is named.
  *
  * Data flows one way: target -> resize -> chunks -> slots -> queue. Answers come
  * back the same way through vb_queue_reap(). The resize work is the only one
