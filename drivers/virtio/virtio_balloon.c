@@ -168,7 +168,9 @@ static void vb_start(struct vb *vb)
  */
 static void vb_stop(struct vb *vb)
 {
-	set_bit(VB_STOPPING, &vb->flags);
+	/* After a sleep that it could not come back from it has not started. */
+	if (test_and_set_bit(VB_STOPPING, &vb->flags))
+		return;
 	wake_up_all(&vb->acked);
 	disable_delayed_work_sync(&vb->resize);
 	disable_work_sync(&vb->stats_work);
@@ -217,6 +219,13 @@ void vb_reset(struct vb *vb)
 	vb_queue_detach(&vb->deflate);
 	vb_queue_detach(&vb->report);
 	vb_hints_detach(vb);
+}
+
+/* The queues are gone already if the device could not be restored after a sleep. */
+static void vb_del_vqs(struct virtio_device *vdev)
+{
+	if (!list_empty(&vdev->vqs))
+		vdev->config->del_vqs(vdev);
 }
 
 static void vb_destroy(struct vb *vb)
@@ -314,7 +323,7 @@ static int vb_probe(struct virtio_device *vdev)
 out_oom:
 	vb_oom_unregister(vb);
 out_del_vqs:
-	vdev->config->del_vqs(vdev);
+	vb_del_vqs(vdev);
 out_destroy:
 	vb_destroy(vb);
 	return err;
@@ -334,7 +343,7 @@ static void vb_remove(struct virtio_device *vdev)
 	vb_reset(vb);
 	vb_reporting_unregister(vb);
 	vb_take_back(vb, false);
-	vdev->config->del_vqs(vdev);
+	vb_del_vqs(vdev);
 	vb_destroy(vb);
 }
 
@@ -354,7 +363,7 @@ static __maybe_unused int vb_freeze(struct virtio_device *vdev)
 	vb_reporting_quiesce(vb);
 	vb_reset(vb);
 	vb_take_back(vb, true);
-	vdev->config->del_vqs(vdev);
+	vb_del_vqs(vdev);
 	return 0;
 }
 

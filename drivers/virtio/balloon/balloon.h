@@ -8,7 +8,8 @@
  *
  *   state       host knows?      list                      may be freed
  *   held        no               vb->held                  at once
- *   in flight   being told       slot of the inflate queue once acked
+ *   in flight   being told       slot of the inflate or    once acked
+ *                                the reporting queue
  *   inflated    yes              movable, fixed or large   at once; with
  *                                                          MUST_TELL_HOST
  *                                                          once acked
@@ -302,6 +303,7 @@ struct vb_hints {
  * @stats: the answer; the device has it between two requests
  * @hints: free page hints
  * @report_slot: the report of free pages that is under way
+ * @report_waits: one waits for room in the ring
  * @large_by_report: it takes large chunks, too
  * @prdi: registration as page reporting device
  * @reporting_busy: the device works on a report
@@ -359,6 +361,7 @@ struct vb {
 	struct vb_hints hints;
 
 	struct vb_slot report_slot;
+	bool report_waits;
 	bool large_by_report;
 	struct page_reporting_dev_info prdi;
 	bool reporting_busy;
@@ -426,6 +429,13 @@ static inline bool vb_gone(const struct vb *vb)
 {
 	return test_bit(VB_STOPPING, &vb->flags) ||
 	       test_bit(VB_DEAD, &vb->flags);
+}
+
+/* The host has requests of the resize, of compaction, or some that the resize waits for. */
+static inline bool vb_waits(const struct vb *vb)
+{
+	return vb->inflate.in_flight || vb->deflate.in_flight || vb->report.load ||
+	       (vb_by_report(vb) && vb->report.in_flight);
 }
 
 /* The host may want something else, or nothing at all. */

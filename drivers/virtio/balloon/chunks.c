@@ -387,9 +387,10 @@ unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
  * @nr_pages: guest pages wanted, at most
  * @chunks: where they go
  *
- * The host need not be told: it has treated them as free memory.
+ * The host need not be told: it has treated them as free memory. No chunk goes to pieces
+ * as long as the caller gets something whole.
  *
- * Return: guest pages taken.
+ * Return: guest pages taken; 0 only if there are none.
  */
 unsigned long vb_reported_leave(struct vb *vb, unsigned long nr_pages,
 				struct list_head *chunks)
@@ -402,6 +403,8 @@ unsigned long vb_reported_leave(struct vb *vb, unsigned long nr_pages,
 	while (done < nr_pages && !list_empty(&vb->reported)) {
 		page = list_last_entry(&vb->reported, struct page, lru);
 		if (vb_chunk_pages(page) > nr_pages - done) {
+			if (done)
+				break;
 			list_del(&page->lru);
 			vb_chunk_split(page, &vb->reported);
 			continue;

@@ -20,8 +20,7 @@ static const char *vb_activity(const struct vb *vb)
 
 	if (test_bit(VB_DEAD, &vb->flags))
 		return "device gone: the driver waits to be unbound";
-	if (test_bit(VB_SILENT, &vb->flags) &&
-	    (vb->inflate.in_flight || vb->deflate.in_flight))
+	if (test_bit(VB_SILENT, &vb->flags) && vb_waits(vb))
 		return "waiting: the host does not answer";
 	if (have > vb->target)
 		return "deflating";

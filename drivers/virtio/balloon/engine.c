@@ -13,8 +13,8 @@
  * nothing else before the resize is over: QEMU would not even hear its operator.
  *
  * Slots are allocated as the window grows and freed when the balloon rests; one
- * a queue always stays, and so does room in the ring for it, so that no path
- * under memory pressure allocates or waits.
+ * a queue always stays, and so does room for it in the rings of inflateq and deflateq,
+ * so that no path under memory pressure allocates or waits.
  *
  * Copyright (C) the project's developers
  */
@@ -224,7 +224,7 @@ static unsigned int vb_ring_portions(const struct vb_queue *q,
 /* Slots that a batch may ever have. */
 static unsigned int vb_most_slots(const struct vb_queue *q)
 {
-	/* Ranges that are neighbours are one, so that a slot may need few entries. */
+	/* A step fills a slot with a few ranges, not with as many as it can have. */
 	if (q->codec == VB_CODEC_RANGES)
 		return min(q->entries, VB_RANGE_SLOTS);
 	return q->entries / q->parts;
@@ -315,17 +315,15 @@ void vb_slot_put(struct vb_queue *q, struct vb_slot *slot)
 		q->reserve = slot;
 }
 
-/* Neighbours that are added one after the other are one range. */
+/*
+ * Neighbours stay apart: a report of free pages has no entry that is more than a block,
+ * and hosts may count on that where one piece of guest memory ends.
+ */
 static bool vb_slot_name_range(struct vb_slot *slot, unsigned long pfn,
 			       unsigned long nr_pages)
 {
-	struct scatterlist *sg = slot->payload, *last;
+	struct scatterlist *sg = slot->payload;
 
-	last = slot->nr_ranges ? sg + slot->nr_ranges - 1 : NULL;
-	if (last && pfn == page_to_pfn(sg_page(last)) + PHYS_PFN(last->length)) {
-		last->length += nr_pages << PAGE_SHIFT;
-		return true;
-	}
 	if (slot->nr_ranges == slot->max_ranges)
 		return false;
 	sg_set_page(sg + slot->nr_ranges++, pfn_to_page(pfn),
@@ -557,12 +555,14 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 
 /**
  * vb_queue_broken() - whether the host has broken the queue
- * @q: the queue
+ * @q: the queue, locked
  *
  * Return: true if it has; nothing will ever be answered then.
  */
 bool vb_queue_broken(struct vb_queue *q)
 {
+	lockdep_assert_held(&q->vb->lock);
+
 	return q->vq && virtqueue_is_broken(q->vq);
 }
 
@@ -596,13 +596,15 @@ unsigned int vb_queue_take_answers(struct vb_queue *q)
 	return nr_done;
 }
 
-static bool vb_queue_answered(struct vb_queue *q, unsigned int *nr_done)
+static bool vb_queue_answered(struct vb_queue *q, unsigned int *nr_done,
+			      bool *broken)
 {
 	bool awake;
 
 	spin_lock(&q->vb->lock);
 	*nr_done = vb_queue_take_answers(q);
-	awake = *nr_done || !q->in_flight || vb_queue_broken(q);
+	*broken = vb_queue_broken(q);
+	awake = *nr_done || !q->in_flight || *broken;
 	spin_unlock(&q->vb->lock);
 	return awake;
 }
@@ -620,19 +622,21 @@ bool vb_queue_drain(struct vb_queue *q, unsigned long until)
 {
 	unsigned long patience = jiffies + VB_DRAIN_PATIENCE;
 	unsigned int nr_done;
+	bool broken;
 
 	spin_lock(&q->vb->lock);
 	vb_queue_kick(q);
+	broken = vb_queue_broken(q);
 	spin_unlock(&q->vb->lock);
 
-	while (READ_ONCE(q->in_flight)) {
-		if (time_after(jiffies, patience) || time_after(jiffies, until) ||
-		    vb_queue_broken(q))
+	while (READ_ONCE(q->in_flight) && !broken) {
+		if (time_after(jiffies, patience) || time_after(jiffies, until))
 			return false;
-		wait_event_timeout(q->vb->acked, vb_queue_answered(q, &nr_done),
+		wait_event_timeout(q->vb->acked,
+				   vb_queue_answered(q, &nr_done, &broken),
 				   VB_DRAIN_POLL);
 		if (nr_done)
 			patience = jiffies + VB_DRAIN_PATIENCE;
 	}
-	return true;
+	return !broken;
 }

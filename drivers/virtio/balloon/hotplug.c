@@ -78,8 +78,10 @@ static void vb_make_way(struct vb *vb)
 {
 	unsigned long until = jiffies + VB_OFFLINE_PATIENCE;
 
+	vb_release_leaving(vb);
 	vb_drain_inflation(vb, until);
 	vb_queue_drain(&vb->deflate, until);
+	/* What the host has by the reporting queue by now, or was held meanwhile. */
 	vb_release_leaving(vb);
 	while (vb_split_leaving(vb))
 		cond_resched();

@@ -4,8 +4,8 @@
  *
  * The notifier is called under the OOM killer's lock, by a task that wants
  * memory. So nothing is allocated here and no configuration is written. What
- * the host was not told of goes first, then inflated chunks, as many as one
- * slot carries. With MUST_TELL_HOST the host's answer is waited for, but not for
+ * needs no message goes first, then inflated chunks, as many as one slot
+ * carries. With MUST_TELL_HOST the host's answer is waited for, but not for
  * long; otherwise a slow host cannot keep the guest from its memory. What was
  * given is not taken again until the host asks for another target.
  *
@@ -58,6 +58,7 @@ static int vb_oom_notify(struct notifier_block *nb, unsigned long unused,
 
 	spin_lock(&vb->lock);
 	vb_queue_take_answers(&vb->deflate);
+	vb_queue_take_answers(&vb->report);
 	goal = vb->nr_returned;
 	given = vb_release_unnamed(vb, VB_SLOT_PAGES, &chunks);
 	if (given < VB_SLOT_PAGES)

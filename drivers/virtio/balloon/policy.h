@@ -23,11 +23,11 @@
 #define VB_WINDOW_MAX_BITMAP	64
 /*
  * The same where ranges go by the reporting queue, to hosts that give back each with one
- * call.
+ * call: what the 32 entries of their rings can be.
  */
-#define VB_WINDOW_MAX_RANGES	256
+#define VB_WINDOW_MAX_RANGES	128
 /* Most slots of ranges in a batch. */
-#define VB_RANGE_SLOTS		8u
+#define VB_RANGE_SLOTS		4u
 /* Most buffers of windows in a batch: half a MiB of them. */
 #define VB_BITMAP_SLOTS		128u
 

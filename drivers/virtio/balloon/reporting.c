@@ -81,24 +81,30 @@ void vb_reporting_attach(struct vb *vb, struct virtqueue *vq)
 {
 	vb->large_by_report = vq && vb_inflate_by_reporting &&
 			      !vb_by_bitmap(vb) &&
+			      vb_order_is_large(vb->max_order) &&
 			      vb_reports_are_discarded(vb->vdev);
 	if (vq)
 		vb_queue_attach(&vb->report, vq, VB_CODEC_RANGES);
 }
 
+/*
+ * The resize work may wait for some of them, or for this queue; and it is who resets a
+ * device that broke a queue.
+ */
+static void vb_report_take_answers(struct vb *vb)
+{
+	if (vb_queue_take_answers(&vb->report) || vb_queue_broken(&vb->report))
+		vb_resize_kick(vb);
+}
+
 static bool vb_report_answered(struct vb *vb)
 {
-	unsigned int nr_done;
 	bool answered;
 
 	spin_lock(&vb->lock);
-	nr_done = vb_queue_take_answers(&vb->report);
+	vb_report_take_answers(vb);
 	answered = !vb->report_slot.parts_left;
 	spin_unlock(&vb->lock);
-
-	/* Some may have been the resize work's, or what it has waited for. */
-	if (nr_done && vb_by_report(vb))
-		vb_resize_kick(vb);
 	return answered || test_bit(VB_QUIET, &vb->flags);
 }
 
@@ -107,9 +113,6 @@ static int vb_report_wait(struct vb *vb)
 	unsigned int seconds = 0;
 
 	while (!wait_event_timeout(vb->acked, vb_report_answered(vb), HZ)) {
-		/* The resize work is who resets a device that broke a queue. */
-		if (vb_queue_broken(&vb->report))
-			vb_resize_kick(vb);
 		if (++seconds != VB_REPORT_SILENCE)
 			continue;
 		dev_warn_once(&vb->vdev->dev,
@@ -126,6 +129,7 @@ static bool vb_report_send(struct vb *vb, struct scatterlist *sg,
 	bool room = true;
 
 	spin_lock(&vb->lock);
+	vb_report_take_answers(vb);
 	if (vb_gone(vb) || !q->vq) {
 		*err = -ENODEV;
 	} else if (q->vq->num_free < nents) {
@@ -135,6 +139,7 @@ static bool vb_report_send(struct vb *vb, struct scatterlist *sg,
 		*err = vb_queue_submit_ranges(q, &vb->report_slot, sg, nents);
 		vb_queue_kick(q);
 	}
+	vb->report_waits = !room;
 	spin_unlock(&vb->lock);
 	return room;
 }
@@ -146,7 +151,9 @@ static int vb_report_piece(struct vb *vb, struct scatterlist *sg,
 	int err = 0;
 
 	/* Large chunks may fill the ring; with their answers there is room. */
-	wait_event_idle(vb->acked, vb_report_send(vb, sg, nents, &err));
+	while (!wait_event_timeout(vb->acked,
+				   vb_report_send(vb, sg, nents, &err), HZ))
+		;
 	return err ?: vb_report_wait(vb);
 }
 
@@ -225,6 +232,8 @@ void vb_reporting_quiesce(struct vb *vb)
 {
 	/* Pairs with the barrier in vb_report(). */
 	smp_mb();
+	/* The resize work may have ended with the interrupt off. */
+	wake_up_all(&vb->acked);
 	wait_event_timeout(vb->acked, !READ_ONCE(vb->reporting_busy),
 			   VB_REPORT_PATIENCE);
 }

@@ -164,7 +164,7 @@ void vb_deflate_done(struct vb *vb, struct vb_slot *slot)
  *
  * Those that the host does not know of, then those that it has by the reporting queue.
  *
- * Return: guest pages released.
+ * Return: guest pages released; 0 only if there are none.
  */
 unsigned long vb_release_unnamed(struct vb *vb, unsigned long nr_pages,
 				 struct list_head *freed)
@@ -259,30 +259,25 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 
 	spin_lock(&vb->lock);
 	done = vb_release_unnamed(vb, nr_pages, &freed);
-	if (done < nr_pages)
-		done += vb_deflate_some(vb, nr_pages - done, VB_USE_BATCH,
-					&freed);
+	if (!done)
+		done = vb_deflate_some(vb, nr_pages, VB_USE_BATCH, &freed);
 	spin_unlock(&vb->lock);
 
 	vb_chunks_free(&freed);
 	return done;
 }
 
-/* What is worth preparing while the host has a batch. */
-static unsigned long vb_batch_pages(const struct vb *vb)
+/* What a queue may have in a batch, and what is worth preparing while the host has one. */
+static unsigned long vb_batch_pages(const struct vb_queue *q)
 {
-	unsigned int window = vb->inflate.window;
-
-	if (vb_by_report(vb))
-		window = max(window, vb->report.window);
-	return window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+	return q->window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
 }
 
-/* The queue that tells the host of a chunk. */
-static struct vb_queue *vb_queue_for(struct vb *vb, struct page *page)
+/* The queue that tells the host of chunks of an order. */
+static struct vb_queue *vb_queue_for(struct vb *vb, unsigned int order)
 {
-	return vb_by_report(vb) && vb_order_is_large(vb_chunk_order(page)) ?
-		&vb->report : &vb->inflate;
+	return vb_by_report(vb) && vb_order_is_large(order) ? &vb->report :
+							      &vb->inflate;
 }
 
 static struct page *vb_first_held(struct vb *vb)
@@ -295,7 +290,8 @@ static void vb_slot_fill(struct vb *vb, struct vb_queue *q, struct vb_slot *slot
 {
 	struct page *page;
 
-	while ((page = vb_first_held(vb)) && vb_queue_for(vb, page) == q) {
+	while ((page = vb_first_held(vb)) &&
+	       vb_queue_for(vb, vb_chunk_order(page)) == q) {
 		if (vb_slot_add(q, slot, page))
 			continue;
 		if (slot->nr_pages)
@@ -319,7 +315,7 @@ static bool vb_batch_is_out(const struct vb_queue *q)
  */
 static bool vb_sort_held(struct vb *vb)
 {
-	unsigned long nr_pages = 0;
+	unsigned long nr_named = 0, nr_reported = 0;
 	struct page *page, *next;
 	LIST_HEAD(named);
 	LIST_HEAD(reported);
@@ -332,11 +328,16 @@ static bool vb_sort_held(struct vb *vb)
 		return false;
 	}
 	list_for_each_entry_safe(page, next, &vb->held, lru) {
-		if (nr_pages >= vb_batch_pages(vb))
+		if (nr_named >= vb_batch_pages(&vb->inflate) ||
+		    nr_reported >= vb_batch_pages(&vb->report))
 			break;
-		nr_pages += vb_chunk_pages(page);
-		list_move_tail(&page->lru, vb_queue_for(vb, page) == &vb->report ?
-					   &reported : &named);
+		if (vb_queue_for(vb, vb_chunk_order(page)) == &vb->report) {
+			nr_reported += vb_chunk_pages(page);
+			list_move_tail(&page->lru, &reported);
+		} else {
+			nr_named += vb_chunk_pages(page);
+			list_move_tail(&page->lru, &named);
+		}
 	}
 	spin_unlock(&vb->lock);
 
@@ -367,7 +368,10 @@ static bool vb_send_held(struct vb *vb)
 	if (vb->deflate.in_flight)
 		return false;
 	while ((page = vb_first_held(vb))) {
-		q = vb_queue_for(vb, page);
+		q = vb_queue_for(vb, vb_chunk_order(page));
+		/* Free pages wait to be reported: it is their turn. */
+		if (q == &vb->report && vb->report_waits)
+			break;
 		slot = vb_slot_get(q, VB_USE_BATCH);
 		if (!slot)
 			break;
@@ -449,7 +453,8 @@ static bool vb_grow(struct vb *vb, unsigned long nr_pages)
 	if (vb_by_report(vb))
 		vb_queue_grow(&vb->report, vb->report.nr_wanted, GFP_KERNEL);
 
-	if (nr_pages && vb->nr[VB_HELD] < vb_batch_pages(vb) &&
+	if (nr_pages &&
+	    vb->nr[VB_HELD] < vb_batch_pages(vb_queue_for(vb, vb->alloc_order)) &&
 	    !vb_resting(vb)) {
 		vb_say_first(vb);
 		nr_pages = min3(nr_pages, vb_step_pages(vb),
@@ -527,11 +532,19 @@ static void vb_mind_silence(struct vb *vb, struct vb_queue *q)
 		 q->vq->name, vb_mib(vb->nr[VB_IN_FLIGHT] + vb->nr[VB_RETURNING]));
 }
 
-/* The host has requests of the resize. */
-static bool vb_waits(const struct vb *vb)
+/*
+ * A host that is silent there may still answer elsewhere. What it has by then stays in
+ * flight until it does.
+ */
+static void vb_mind_report_silence(struct vb *vb)
 {
-	return vb->inflate.in_flight || vb->deflate.in_flight ||
-	       (vb_by_report(vb) && vb->report.in_flight);
+	struct vb_queue *q = &vb->report;
+
+	vb_mind_silence(vb, q);
+	if (!q->in_flight || time_before(jiffies, q->stalled_since + VB_SILENCE))
+		return;
+	vb->large_by_report = false;
+	vb_resize_kick(vb);
 }
 
 /*
@@ -570,7 +583,7 @@ static bool vb_leave(struct vb *vb)
 	vb_mind_silence(vb, &vb->inflate);
 	vb_mind_silence(vb, &vb->deflate);
 	if (vb_by_report(vb))
-		vb_mind_silence(vb, &vb->report);
+		vb_mind_report_silence(vb);
 	again = !vb_queue_rearm(&vb->inflate) || !vb_queue_rearm(&vb->deflate) ||
 		!vb_queue_rearm(&vb->report);
 	idle = !vb_waits(vb) &&
@@ -597,7 +610,7 @@ static bool vb_reap_batch(struct vb_queue *q)
 	return vb_queue_reap(q) && !q->in_flight;
 }
 
-static bool vb_reap_both(struct vb *vb)
+static bool vb_reap_all(struct vb *vb)
 {
 	bool broken, batch;
 
@@ -634,7 +647,7 @@ static bool vb_move(struct vb *vb, unsigned long until)
 	do {
 		if (vb_gone(vb))
 			return false;
-		if (!vb_reap_both(vb)) {
+		if (!vb_reap_all(vb)) {
 			vb_broke(vb);
 			return false;
 		}
@@ -725,9 +738,7 @@ void vb_tell_all(struct vb *vb)
 		}
 		if (!vb_queue_drain(&vb->deflate, until) || !vb_committed(vb))
 			return;
-		/* What is left is compaction's, or the queue broke. */
-		if (vb_queue_broken(&vb->deflate))
-			return;
+		/* What is left is compaction's. */
 		msleep(VB_ISOLATED_MS);
 	}
 }

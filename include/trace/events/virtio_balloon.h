@@ -34,7 +34,10 @@ TRACE_EVENT(virtio_balloon_target,
 		  __entry->balloon_pages)
 );
 
-/* The host is notified of a batch of buffers on queue 0, inflate, or 1, deflate. */
+/*
+ * The host is notified of a batch of buffers on a queue, by its index: 0, inflate, 1,
+ * deflate, or that of the reporting queue, also for a report of free pages.
+ */
 TRACE_EVENT(virtio_balloon_batch,
 	TP_PROTO(struct virtio_device *vdev, unsigned int queue,
 		 unsigned int nr_buffers, unsigned int nr_in_flight),

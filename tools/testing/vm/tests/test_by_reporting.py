@@ -116,15 +116,33 @@ def test_free_pages_are_reported_meanwhile():
         assert not any(guest.device()['rejects'].values())
 
 
-def test_a_silent_host():
-    """What it has not answered stays in flight; the guest lives and the device can go."""
+def test_a_report_does_not_wait_for_a_whole_inflation():
+    """Free pages that find the queue full are reported before the next batch."""
+    with guest_of(UmlGuest, mem_mib=1024) as guest:
+        for queue in ('inflate', 'report'):
+            guest.misbehave('delay', queue=queue, ms=200)
+        guest.fill(64)
+        reports = guest.debugfs()['reports']
+        guest.target(100)
+        wait_for(lambda: guest.debugfs()['reports'] > reports, 20, 'a report')
+        assert guest.actual() > 200 * MIB
+
+
+@pytest.mark.parametrize('mib', [400, 512])
+def test_a_host_that_is_silent_there(mib):
+    """Little is in flight, it takes the rest by the inflate queue, and the device can go."""
     with guest_of(UmlGuest) as guest:
-        before = free_memory(guest)
+        resize(guest, 400)
         guest.misbehave('hold', queue='report')
-        guest.target(200)
-        wait_for(lambda: guest.debugfs()['in_flight_pages'], 10, 'pages in flight')
+        # Free pages are reported: of that the host says nothing either.
+        resize(guest, 512)
+        before = free_memory(guest)
         time.sleep(3)
-        assert guest.debugfs()['in_flight_pages'] * PAGE <= 4 * MIB
+        guest.target(400)
+        wait_for(lambda: guest.actual() <= 408 * MIB, 30, 'the rest to be taken')
+        assert guest.debugfs()['inflate_pfns']
+        assert guest.debugfs()['in_flight_pages'] * PAGE <= 8 * MIB
+        guest.target(mib)
         start = time.monotonic()
         guest.run(UNBIND)
         assert time.monotonic() - start < 5
@@ -146,11 +164,15 @@ def test_sleep():
     """It is told again after a sleep, and nothing is lost."""
     with guest_of(Guest, mem_mib=512) as guest:
         before = free_memory(guest)
-        resize(guest, 256)
+        for mib in (200, 257, 256):
+            resize(guest, mib)
+        # Pieces of a chunk are named the usual way.
+        by_reporting = taken(guest) - 4 * MIB
+        assert by_reporting > 192 * MIB
         guest.run('echo 0 > /sys/module/suspend/parameters/pm_test_delay;'
                   'echo devices > /sys/power/pm_test; echo mem > /sys/power/state', timeout=60)
-        wait_for(lambda: taken(guest) > 192 * MIB, 20, 'the chunks to be told again')
         guest.wait_actual(256 * MIB)
+        assert taken(guest) >= by_reporting
         empty(guest)
         wait_free_memory(guest, before)
 

@@ -71,6 +71,9 @@ def test_restored_where_a_feature_is_missing():
                            30)
         guest.run('sha256sum -c /tmp/sum')
         assert balloon_pages(guest) == 0
+        # A sleep that it does come back from starts it again.
+        guest.run('echo devices > /sys/power/pm_test; echo mem > /sys/power/state || true',
+                  timeout=60)
         guest.run(f'cd {DRIVER}; name=$(ls -d virtio*); echo $name > unbind; echo $name > bind')
         resize(guest, 256)
         resize(guest, 512)
