@@ -460,6 +460,8 @@ void vb_account_enter(struct vb *vb, struct page *page, bool migration);
 void vb_account_leave(struct vb *vb, struct page *page, bool migration);
 unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
 			     struct list_head *chunks);
+void vb_reported_remove(struct vb *vb, struct page *page,
+			struct list_head *chunks);
 unsigned long vb_reported_leave(struct vb *vb, unsigned long nr_pages,
 				struct list_head *chunks);
 unsigned long vb_chunks_leave(struct vb *vb, unsigned long nr_pages,

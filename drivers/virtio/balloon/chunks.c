@@ -382,6 +382,20 @@ unsigned long vb_chunks_take(struct vb *vb, unsigned long nr_pages,
 }
 
 /**
+ * vb_reported_remove() - take a chunk from what the host has by the reporting queue
+ * @vb: the balloon, locked
+ * @page: the chunk, on vb->reported
+ * @chunks: where it goes
+ */
+void vb_reported_remove(struct vb *vb, struct page *page,
+			struct list_head *chunks)
+{
+	vb_account_leave(vb, page, false);
+	vb->nr_reported -= vb_chunk_pages(page);
+	list_move_tail(&page->lru, chunks);
+}
+
+/**
  * vb_reported_leave() - take chunks from what the host has by the reporting queue
  * @vb: the balloon, locked
  * @nr_pages: guest pages wanted, at most
@@ -409,11 +423,9 @@ unsigned long vb_reported_leave(struct vb *vb, unsigned long nr_pages,
 			vb_chunk_split(page, &vb->reported);
 			continue;
 		}
-		vb_account_leave(vb, page, false);
 		done += vb_chunk_pages(page);
-		list_move_tail(&page->lru, chunks);
+		vb_reported_remove(vb, page, chunks);
 	}
-	vb->nr_reported -= done;
 	return done;
 }
 

@@ -50,13 +50,9 @@ static void vb_release_leaving(struct vb *vb)
 		list_move_tail(&page->lru, &freed);
 		vb->nr[VB_HELD] -= vb_chunk_pages(page);
 	}
-	list_for_each_entry_safe(page, next, &vb->reported, lru) {
-		if (!vb_chunk_leaves(vb, page))
-			continue;
-		list_move_tail(&page->lru, &freed);
-		vb_account_leave(vb, page, false);
-		vb->nr_reported -= vb_chunk_pages(page);
-	}
+	list_for_each_entry_safe(page, next, &vb->reported, lru)
+		if (vb_chunk_leaves(vb, page))
+			vb_reported_remove(vb, page, &freed);
 	spin_unlock(&vb->lock);
 	vb_chunks_free(&freed);
 }

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator, NamedTuple
 from bed import MIB, PAGE, Job, Machine, wait_for
 
 TRACING = '/sys/kernel/tracing'
+DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 
 
 def balloon_pages(guest: Machine) -> int:
@@ -91,9 +92,22 @@ def traced_work(guest: Machine, seconds: float,
     return Work(len(took), sum(took))
 
 
+def rebind(guest: Machine) -> None:
+    """Take the driver off the device and put it back."""
+    guest.run(f'cd {DRIVER}; d=$(ls -d virtio*); echo $d > unbind; echo $d > bind')
+
+
 def touch_all(guest: Machine) -> None:
     """Use almost all free memory once."""
     guest.fill(guest.meminfo()['MemFree'] * 9 // 10 // MIB - 8)
+
+
+def frag(guest: Machine, mib: int) -> Job:
+    """Use so much memory but for every other page of it; the job holds the rest."""
+    job = guest.start(f'memload frag {mib}')
+    wait_for(lambda: job.done() or 'touched' in job.output, 120, 'memory to be fragmented')
+    assert not job.done(), job.output
+    return job
 
 
 def fragment(guest: Machine, mib: int) -> Job:
@@ -102,10 +116,7 @@ def fragment(guest: Machine, mib: int) -> Job:
     spare = guest.meminfo()['MemFree'] // MIB - 2 * mib - 48
     if spare > 0:
         guest.run(f'dd if=/dev/zero of=/tmp/spare bs=1M count={spare}')
-    job = guest.start(f'memload frag {2 * mib}')
-    wait_for(lambda: job.done() or 'ms' in job.output, 120, 'memory to be fragmented')
-    assert not job.done(), job.output
-    return job
+    return frag(guest, 2 * mib)
 
 
 @contextlib.contextmanager
@@ -128,5 +139,6 @@ def sampled_actual(guest: Machine) -> Iterator[list]:
         thread.join()
 
 
-__all__ = ['MIB', 'PAGE', 'TRACING', 'Work', 'balloon_pages', 'empty', 'fragment',
-           'free_memory', 'resize', 'sampled_actual', 'touch_all', 'traced_work', 'wait_free_memory']
+__all__ = ['DRIVER', 'MIB', 'PAGE', 'TRACING', 'Work', 'balloon_pages', 'empty', 'frag',
+           'fragment', 'free_memory', 'rebind', 'resize', 'sampled_actual', 'touch_all',
+           'traced_work', 'wait_free_memory']

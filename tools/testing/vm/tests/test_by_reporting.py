@@ -7,14 +7,14 @@ import time
 
 import pytest
 from bed import MIB, PAGE, wait_for
-from moves import balloon_pages, empty, fragment, free_memory, resize, wait_free_memory
+from moves import (DRIVER, balloon_pages, empty, fragment, free_memory, resize,
+                   wait_free_memory)
 from qemu import Guest
 from test_hotplug import BLOCKS, ballooned
 from uml import UmlGuest
 
 PARAMS = 'inflate_by_reporting=1'
 REPORTING = 'deflate-on-oom=on,free-page-reporting=on'
-UNBIND = 'echo virtio0 > /sys/bus/virtio/drivers/virtio_balloon/unbind'
 
 
 def guest_of(bed, balloon=REPORTING, options=(), **more):
@@ -144,7 +144,7 @@ def test_a_host_that_is_silent_there(mib):
         assert guest.debugfs()['in_flight_pages'] * PAGE <= 8 * MIB
         guest.target(mib)
         start = time.monotonic()
-        guest.run(UNBIND)
+        guest.run(f'echo virtio0 > {DRIVER}/unbind')
         assert time.monotonic() - start < 5
         wait_free_memory(guest, before)
 

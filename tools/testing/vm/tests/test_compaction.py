@@ -4,9 +4,9 @@
 
 import time
 
-from bed import MIB, wait_for
-from moves import (balloon_pages, empty, fragment, free_memory, resize, sampled_actual,
-                   wait_free_memory)
+from bed import MIB
+from moves import (balloon_pages, empty, frag, fragment, free_memory, resize,
+                   sampled_actual, wait_free_memory)
 from qemu import Guest
 from uml import UmlGuest
 
@@ -18,8 +18,7 @@ def test_compaction_against_resizing(soak):
         migrated = guest.vmstat()['balloon_migrate']
         # Holes of one page each: what inflation takes are single pages.
         spare = free_memory(guest) // MIB - 40
-        holes = guest.start(f'memload frag {spare}')
-        wait_for(lambda: 'touched' in holes.output, 120, 'memory to be fragmented')
+        holes = frag(guest, spare)
         compaction = guest.start(
             'while :; do echo 1 > /proc/sys/vm/compact_memory; done')
         churn = guest.start('memload churn 16')

@@ -5,10 +5,8 @@
 import re
 
 from bed import MIB
-from moves import TRACING, resize, traced_work
+from moves import DRIVER, TRACING, resize, traced_work
 from qemu import Guest
-
-DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 
 #: What the driver may keep for a device that rests.
 IDLE_KIB = 64

@@ -7,10 +7,9 @@ import time
 
 import pytest
 from bed import MIB, PAGE, wait_for
-from moves import balloon_pages, empty, free_memory, resize, touch_all, wait_free_memory
+from moves import (DRIVER, balloon_pages, empty, free_memory, resize, touch_all,
+                   wait_free_memory)
 from uml import UmlGuest
-
-BOUND = '/sys/bus/virtio/drivers/virtio_balloon'
 
 
 def daemon_memory(guest: UmlGuest) -> int:
@@ -77,14 +76,14 @@ def test_unbind_leaves_nothing_with_the_device():
     """A driver that goes takes its queues along; the next one starts anew."""
     with UmlGuest(options=['--poll-interval=1']) as guest:
         resize(guest, 320)
-        guest.run(f'echo virtio0 > {BOUND}/unbind')
+        guest.run(f'echo virtio0 > {DRIVER}/unbind')
         assert guest.actual() == 512 * MIB
         assert not any(q['taken'] or q['enabled'] for q in guest.device()['queues'])
         # The next poll must not write into a ring that is no more.
         updates = guest.device()['stats-updates']
         time.sleep(1.5)
         assert guest.device()['stats-updates'] == updates
-        guest.run(f'echo virtio0 > {BOUND}/bind')
+        guest.run(f'echo virtio0 > {DRIVER}/bind')
         guest.wait_actual(320 * MIB)
 
 

@@ -7,12 +7,9 @@ import time
 
 import pytest
 from bed import MIB, PAGE, wait_for
-from moves import (balloon_pages, empty, free_memory, resize, sampled_actual, touch_all,
-                   wait_free_memory)
+from moves import (DRIVER, balloon_pages, empty, free_memory, rebind, resize,
+                   sampled_actual, touch_all, wait_free_memory)
 from uml import UmlGuest
-
-DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
-REBIND = f'cd {DRIVER}; echo virtio0 > unbind; echo virtio0 > bind'
 
 
 def said(guest: UmlGuest, words: str) -> int:
@@ -94,7 +91,7 @@ def test_an_answer_that_comes_twice(queue):
         guest.wait_console('is not a head', 20)
         guest.misbehave('off')
         guest.run('echo alive')
-        guest.run(REBIND)
+        rebind(guest)
         guest.target(512)
         wait_free_memory(guest, before)
         assert balloon_pages(guest) == 0
@@ -112,7 +109,7 @@ def test_answers_without_an_interrupt(queue):
         wait_for(lambda: guest.actual() == mib * MIB or said(guest, 'does not answer'),
                  60, 'the target or a complaint')
         guest.misbehave('off')
-        guest.run(REBIND)
+        rebind(guest)
         guest.wait_actual(mib * MIB)
         empty(guest)
         wait_free_memory(guest, before)
@@ -208,7 +205,7 @@ def test_lost_statistics_come_back():
         time.sleep(2.5)
         assert guest.device()['stats-updates'] == lost
         resize(guest, 400)
-        guest.run(REBIND)
+        rebind(guest)
         wait_for(lambda: guest.device()['stats-updates'] > lost, 10, 'statistics')
 
 

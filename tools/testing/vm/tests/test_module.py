@@ -5,10 +5,8 @@
 import time
 
 from bed import MIB, wait_for
-from moves import balloon_pages, free_memory, resize, wait_free_memory
+from moves import DRIVER, balloon_pages, free_memory, resize, wait_free_memory
 from qemu import Guest
-
-DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 
 #: What the kernel says when it takes away the entries of an interrupt in /proc that it
 #: had no memory for.

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from bed import MIB, PAGE, BedError, host_available, wait_for
-from moves import balloon_pages, empty, free_memory, resize, wait_free_memory
+from moves import balloon_pages, empty, free_memory, rebind, resize, wait_free_memory
 from qemu_next import VhostGuest, qemu_next_path
 from test_reporting import use_and_free
 from test_stats import ABSENT, fresh_stats
@@ -98,8 +98,7 @@ def test_deflates_on_oom(guest):
 def test_survives_rebind(guest):
     """A driver that starts anew finds the device and its target as they were."""
     resize(guest, 400)
-    guest.run('cd /sys/bus/virtio/drivers/virtio_balloon; d=$(ls -d virtio*);'
-              'echo $d > unbind; echo $d > bind')
+    rebind(guest)
     wait_for(lambda: balloon_pages(guest) * PAGE == 112 * MIB, 20, 'the target')
     guest.wait_actual(400 * MIB)
     empty(guest)

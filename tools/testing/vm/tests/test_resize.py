@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from bed import MIB, PAGE, host_available, wait_for
-from moves import (balloon_pages, empty, free_memory, resize, sampled_actual,
+from bed import MIB, PAGE, host_available
+from moves import (balloon_pages, empty, frag, free_memory, resize, sampled_actual,
                    touch_all, wait_free_memory)
 from qemu import Guest
 
@@ -66,8 +66,7 @@ def test_the_hosts_huge_pages_last():
     """F8: no more of them go than what was taken, though the guest is fragmented."""
     with Guest(mem_mib=1024, balloon='') as guest:
         touch_all(guest)
-        job = guest.start('memload frag 300')
-        wait_for(lambda: 'touched' in job.output, 120, 'memory to be fragmented')
+        frag(guest, 300)
         before = huge_pages(guest)
         if before < 600 * MIB:
             pytest.skip(f'the host gave QEMU {before // MIB} MiB of huge pages')

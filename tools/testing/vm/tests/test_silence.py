@@ -12,7 +12,7 @@ import time
 
 import pytest
 from bed import MIB, wait_for
-from moves import balloon_pages, free_memory, resize, wait_free_memory
+from moves import DRIVER, balloon_pages, free_memory, resize, wait_free_memory
 from qemu import Guest
 
 #: Memory that a host may be handed beyond what it has shown that it takes.
@@ -23,7 +23,7 @@ UNSHOWN_MIB = 4
 #: a command that lets the function answer, but not be master, or both.
 NOT_MASTER = r"printf '\364\032\002\020\003\001' > $config"
 MASTER = r"printf '\364\032\002\020\007\001' > $config"
-FIND = ('cd /sys/bus/virtio/drivers/virtio_balloon; d=$(ls -d virtio*);'
+FIND = (f'cd {DRIVER}; d=$(ls -d virtio*);'
         'config=$(readlink -f $d/..)/config;')
 
 

@@ -9,10 +9,8 @@ from typing import Iterator
 
 import pytest
 from bed import MIB
-from moves import balloon_pages, free_memory, resize, wait_free_memory
+from moves import balloon_pages, free_memory, rebind, resize, wait_free_memory
 from qemu import Guest
-
-DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 
 
 @pytest.mark.parametrize('oom', ['on', 'off'])
@@ -74,6 +72,6 @@ def test_restored_where_a_feature_is_missing():
         # A sleep that it does come back from starts it again.
         guest.run('echo devices > /sys/power/pm_test; echo mem > /sys/power/state || true',
                   timeout=60)
-        guest.run(f'cd {DRIVER}; name=$(ls -d virtio*); echo $name > unbind; echo $name > bind')
+        rebind(guest)
         resize(guest, 256)
         resize(guest, 512)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from bed import MIB, Machine, wait_for
-from moves import resize
+from moves import rebind, resize
 from qemu import Guest
 
 #: What QEMU may call a statistic, by the UAPI header's name of its tag; a QEMU
@@ -116,7 +116,6 @@ def test_survives_rebind(guest):
     """F15 in part: statistics come back when the driver starts anew."""
     guest.stats_interval(1)
     fresh_stats(guest)
-    guest.run('cd /sys/bus/virtio/drivers/virtio_balloon; d=$(ls -d virtio*);'
-              'echo $d > unbind; echo $d > bind')
+    rebind(guest)
     fresh_stats(guest)
     guest.stats_interval(0)

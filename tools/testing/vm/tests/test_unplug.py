@@ -6,12 +6,11 @@ import time
 
 import pytest
 from bed import MIB, wait_for
-from moves import balloon_pages, free_memory, resize, wait_free_memory
+from moves import DRIVER, balloon_pages, free_memory, resize, wait_free_memory
 from qemu import Guest
 
 #: Devices on the root bus of this machine can be unplugged.
 MACHINE = 'pc'
-DRIVER = '/sys/bus/virtio/drivers/virtio_balloon'
 
 
 def plug(guest: Guest, **properties) -> None:
