@@ -111,7 +111,7 @@ enum vb_flag {
 
 /**
  * enum vb_use - what a slot is wanted for, and so what it may take
- * @VB_USE_BATCH: a resize: the window, when the batch before is answered
+ * @VB_USE_BATCH: a resize: a batch, as far as the window has room
  * @VB_USE_MOVE: compaction: what the reserve leaves
  * @VB_USE_OOM: everything
  */
@@ -192,8 +192,9 @@ struct vb_slot {
  * @entries: ring entries that a batch may ever have
  * @limit: portions that a batch may ever have
  * @floor: portions that a full slot needs, or @limit where that is less
- * @window: portions that a batch may have now
+ * @window: portions that may be in the ring now
  * @load: portions in the ring
+ * @unkicked_load: those of them that the host was not notified of
  * @in_flight: buffers in the ring
  * @in_batch: those of them that do not carry a page that compaction moves
  * @unkicked: buffers that the host was not notified of
@@ -219,6 +220,7 @@ struct vb_queue {
 	unsigned int floor;
 	unsigned int window;
 	unsigned int load;
+	unsigned int unkicked_load;
 	unsigned int in_flight;
 	unsigned int in_batch;
 	unsigned int unkicked;
@@ -292,6 +294,7 @@ struct vb_hints {
  *	    @target until the host wants another one
  * @resizing: the resize work has somewhere to go; compaction keeps off
  * @actual: config field actual, as last written; in units of 4 KiB
+ * @actual_written: jiffies of that
  * @max_order: largest chunk that both queues can carry in one slot
  * @alloc_order: largest order that is still worth trying
  * @failures: rounds in a row in which no page could be had
@@ -347,6 +350,7 @@ struct vb {
 	unsigned long relief;
 	bool resizing;
 	u32 actual;
+	unsigned long actual_written;
 	unsigned int max_order;
 	unsigned int alloc_order;
 	unsigned int failures;
@@ -395,6 +399,12 @@ static inline bool vb_must_tell(const struct vb *vb)
 static inline bool vb_by_bitmap(const struct vb *vb)
 {
 	return virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_PAGE_BITMAP);
+}
+
+/* More than one batch is in the ring: hosts with the bitmap take one at a time. */
+static inline bool vb_queue_pipelines(const struct vb_queue *q)
+{
+	return q->codec == VB_CODEC_BITMAP;
 }
 
 /* Large chunks go to the host by the reporting queue. */
@@ -485,7 +495,10 @@ int __must_check vb_queue_submit(struct vb_queue *q, struct vb_slot *slot);
 int __must_check vb_queue_submit_ranges(struct vb_queue *q, struct vb_slot *slot,
 					struct scatterlist *sg,
 					unsigned int nents);
+unsigned int vb_queue_batch(const struct vb_queue *q);
+bool vb_queue_has_room(const struct vb_queue *q);
 void vb_queue_kick(struct vb_queue *q);
+void vb_queue_kick_full(struct vb_queue *q);
 unsigned int vb_queue_reap(struct vb_queue *q);
 unsigned int vb_queue_take_answers(struct vb_queue *q);
 bool vb_queue_broken(struct vb_queue *q);
@@ -495,6 +508,7 @@ bool vb_queue_drain(struct vb_queue *q, unsigned long until);
 /* resize.c */
 void vb_resize_init(struct vb *vb);
 void vb_resize_kick(struct vb *vb);
+unsigned long vb_total_ram(const struct vb *vb);
 void vb_inflate_done(struct vb *vb, struct vb_slot *slot);
 void vb_deflate_done(struct vb *vb, struct vb_slot *slot);
 void vb_report_done(struct vb *vb, struct vb_slot *slot);

@@ -348,6 +348,26 @@ static void window_follows_the_host(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vb_window_shrink(1, 1), 1);
 }
 
+static void window_follows_ram(struct kunit *test)
+{
+	unsigned long gib = SZ_1G >> PAGE_SHIFT;
+
+	KUNIT_EXPECT_EQ(test, vb_window_most(0), 64);
+	KUNIT_EXPECT_EQ(test, vb_window_most(4 * gib), 64);
+	KUNIT_EXPECT_EQ(test, vb_window_most(8 * gib), 128);
+	KUNIT_EXPECT_EQ(test, vb_window_most(16 * gib), 256);
+	KUNIT_EXPECT_EQ(test, vb_window_most(64 * gib), 256);
+}
+
+static void batches_share_the_window(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, vb_pipeline_batch(1, 1), 1);
+	KUNIT_EXPECT_EQ(test, vb_pipeline_batch(4, 4), 4);
+	KUNIT_EXPECT_EQ(test, vb_pipeline_batch(7, 4), 4);
+	KUNIT_EXPECT_EQ(test, vb_pipeline_batch(64, 4), 32);
+	KUNIT_EXPECT_EQ(test, vb_pipeline_batch(256, 4), 64);
+}
+
 static struct kunit_case vb_cases[] = {
 	KUNIT_CASE(codec_little_endian),
 	KUNIT_CASE(codec_legacy_big_endian),
@@ -368,6 +388,8 @@ static struct kunit_case vb_cases[] = {
 	KUNIT_CASE(order_never_exceeds_the_need),
 	KUNIT_CASE(window_fits_the_ring),
 	KUNIT_CASE(window_follows_the_host),
+	KUNIT_CASE(window_follows_ram),
+	KUNIT_CASE(batches_share_the_window),
 	{ }
 };
 

@@ -7,10 +7,12 @@
  * done when the host has answered each of them, in whatever order. What names pages is
  * written as they are added.
  *
- * Slots go out in batches, with one notification each, and a batch only begins
- * when the one before is answered. The next one is prepared meanwhile, but were
- * it in the ring already, a host that serves a queue until it is empty would do
- * nothing else before the resize is over: QEMU would not even hear its operator.
+ * Slots go out in batches, with one notification each. With PFN arrays and ranges
+ * a batch only begins when the one before is answered. The next one is prepared
+ * meanwhile, but were it in the ring already, a host that serves a queue until it is
+ * empty would do nothing else before the resize is over: QEMU would not even hear its
+ * operator. Hosts with the page bitmap take a batch at a time, so there the window is
+ * two batches or more, and neither side waits for the other.
  *
  * Slots are allocated as the window grows and freed when the balloon rests; one
  * a queue always stays, and so does room for it in the rings of inflateq and deflateq,
@@ -116,7 +118,7 @@ void vb_queue_attach(struct vb_queue *q, struct virtqueue *vq,
 		q->entries = vb_window_limit(ring, q->parts,
 					     clamp(vb_bitmap_slots, 1u,
 						   VB_BITMAP_SLOTS));
-		q->limit = VB_WINDOW_MAX_BITMAP;
+		q->limit = vb_window_most(vb_total_ram(q->vb));
 		break;
 	case VB_CODEC_RANGES:
 		q->entries = ring;
@@ -163,6 +165,7 @@ void vb_queue_detach(struct vb_queue *q)
 	}
 	q->vq = NULL;
 	q->load = 0;
+	q->unkicked_load = 0;
 	q->in_flight = 0;
 	q->in_batch = 0;
 	q->unkicked = 0;
@@ -230,6 +233,31 @@ static unsigned int vb_most_slots(const struct vb_queue *q)
 	return q->entries / q->parts;
 }
 
+/**
+ * vb_queue_batch() - how much goes out at once
+ * @q: the queue
+ *
+ * Return: portions that a batch may have now.
+ */
+unsigned int vb_queue_batch(const struct vb_queue *q)
+{
+	return vb_queue_pipelines(q) ? vb_pipeline_batch(q->window, q->floor) :
+				       q->window;
+}
+
+/* Portions that the batch at hand may still have in the ring. */
+static unsigned int vb_batch_room(const struct vb_queue *q)
+{
+	unsigned int batch = vb_queue_batch(q);
+	bool is_out = q->in_flight != q->unkicked;
+
+	if (q->in_flight >= q->entries || q->load >= q->window ||
+	    q->unkicked_load >= batch || (is_out && !vb_queue_pipelines(q)))
+		return 0;
+	return min3(vb_ring_portions(q, q->vq->num_free), q->window - q->load,
+		    batch - q->unkicked_load);
+}
+
 /* Portions that a use may put into one slot now, if that is enough for it. */
 static unsigned int vb_ring_room(const struct vb_queue *q, enum vb_use use)
 {
@@ -238,10 +266,7 @@ static unsigned int vb_ring_room(const struct vb_queue *q, enum vb_use use)
 	switch (use) {
 	case VB_USE_BATCH:
 		/* Less than a whole slot would make large chunks go to pieces. */
-		if (q->in_flight != q->unkicked || q->in_flight >= q->entries ||
-		    q->load + q->floor > q->window)
-			return 0;
-		room = min(vb_ring_portions(q, nr_free), q->window - q->load);
+		room = vb_batch_room(q);
 		return room < q->floor ? 0 : room;
 	case VB_USE_MOVE:
 		nr_free = nr_free > q->parts ? nr_free - q->parts : 0;
@@ -250,6 +275,20 @@ static unsigned int vb_ring_room(const struct vb_queue *q, enum vb_use use)
 		break;
 	}
 	return vb_ring_portions(q, nr_free);
+}
+
+/**
+ * vb_queue_has_room() - whether the batch at hand may have more
+ * @q: the queue, locked
+ *
+ * Return: false if it is full, on its way, or the queue is of no use.
+ */
+bool vb_queue_has_room(const struct vb_queue *q)
+{
+	lockdep_assert_held(&q->vb->lock);
+
+	return q->vq && !virtqueue_is_broken(q->vq) &&
+	       vb_ring_room(q, VB_USE_BATCH);
 }
 
 /**
@@ -485,6 +524,7 @@ int vb_queue_submit(struct vb_queue *q, struct vb_slot *slot)
 	}
 	if (slot->parts_left) {
 		q->load += slot->load;
+		q->unkicked_load += slot->load;
 		q->nr_pages += slot->nr_pages;
 	}
 	if (!err)
@@ -515,11 +555,25 @@ void vb_queue_kick(struct vb_queue *q)
 		q->nr_kicks++;
 	}
 	q->unkicked = 0;
+	q->unkicked_load = 0;
+}
+
+/**
+ * vb_queue_kick_full() - send the batch off if nothing more goes into it
+ * @q: the queue, locked
+ */
+void vb_queue_kick_full(struct vb_queue *q)
+{
+	if (!vb_queue_has_room(q))
+		vb_queue_kick(q);
 }
 
 /**
  * vb_queue_reap() - take the host's answers
  * @q: the queue, locked
+ *
+ * Not more than VB_BATCH_MAX portions or so of them; with more, vb_queue_rearm() says
+ * that there are.
  *
  * Return: how many buffers came back.
  */
@@ -533,7 +587,7 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 	if (!q->vq)
 		return 0;
 	virtqueue_disable_cb(q->vq);
-	while ((slot = virtqueue_get_buf(q->vq, &len))) {
+	while (load < VB_BATCH_MAX && (slot = virtqueue_get_buf(q->vq, &len))) {
 		nr_done++;
 		q->in_flight--;
 		q->in_batch -= vb_slot_in_batch(slot);
@@ -567,7 +621,7 @@ bool vb_queue_broken(struct vb_queue *q)
 }
 
 /**
- * vb_queue_rearm() - ask for an interrupt when most answers have come
+ * vb_queue_rearm() - ask for an interrupt when a batch was answered, or most of it
  * @q: the queue, locked
  *
  * Return: false if answers came meanwhile: reap again.
@@ -576,8 +630,11 @@ bool vb_queue_rearm(struct vb_queue *q)
 {
 	lockdep_assert_held(&q->vb->lock);
 
-	return !q->in_flight || vb_queue_broken(q) ||
-	       virtqueue_enable_cb_delayed(q->vq);
+	if (!q->in_flight || vb_queue_broken(q))
+		return true;
+	/* By the time that most of all batches are answered the host would be idle. */
+	return vb_queue_pipelines(q) ? virtqueue_enable_cb(q->vq) :
+				       virtqueue_enable_cb_delayed(q->vq);
 }
 
 /**

@@ -132,6 +132,36 @@ unsigned int vb_window_limit(unsigned int ring, unsigned int reserved,
 }
 
 /**
+ * vb_window_most() - how much may be in flight to hosts that take a batch at a time
+ * @totalram: the guest's RAM in pages
+ *
+ * A 64th of RAM, from 64 to 256 MiB: the OOM path does not reach what is in flight.
+ *
+ * Return: portions.
+ */
+unsigned int vb_window_most(unsigned long totalram)
+{
+	return clamp(totalram / 64, (unsigned long)SZ_64M >> PAGE_SHIFT,
+		     (unsigned long)SZ_256M >> PAGE_SHIFT) >>
+	       (20 - PAGE_SHIFT);
+}
+
+/**
+ * vb_pipeline_batch() - a batch of those that are in the ring at once
+ * @window: portions that may be in flight now
+ * @floor: least window that the largest request fits into
+ *
+ * At least two, once there is room for two, so that the host goes on with the second
+ * while the guest takes its answers to the first and makes a third.
+ *
+ * Return: portions.
+ */
+unsigned int vb_pipeline_batch(unsigned int window, unsigned int floor)
+{
+	return clamp(window / 2, floor, VB_BATCH_MAX);
+}
+
+/**
  * vb_window_grow() - after the host has answered in time
  * @window: portions that may be in flight now
  * @nr_done: portions that were just answered

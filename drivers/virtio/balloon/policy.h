@@ -16,11 +16,8 @@
  * busy for some 50 ms; and make one notification of what were 40.
  */
 #define VB_WINDOW_MAX		40
-/*
- * The same with the page bitmap, whose hosts merge: 64 MiB, which is also the most that is
- * sent, or taken from the host, under one lock.
- */
-#define VB_WINDOW_MAX_BITMAP	64
+/* The most that is sent, or taken from the host, under one lock: 64 MiB. */
+#define VB_BATCH_MAX		64u
 /*
  * The same where ranges go by the reporting queue, to hosts that give back each with one
  * call: what the 32 entries of their rings can be.
@@ -41,6 +38,8 @@ unsigned int vb_backoff_ms(unsigned int failures);
 unsigned int vb_pick_order(unsigned long nr_pages, unsigned int max_order);
 unsigned int vb_window_limit(unsigned int ring, unsigned int reserved,
 			     unsigned int most);
+unsigned int vb_window_most(unsigned long totalram);
+unsigned int vb_pipeline_batch(unsigned int window, unsigned int floor);
 unsigned int vb_window_grow(unsigned int window, unsigned int nr_done,
 			    unsigned int limit);
 unsigned int vb_window_shrink(unsigned int window, unsigned int floor);

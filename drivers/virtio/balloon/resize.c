@@ -24,6 +24,13 @@
 #define VB_SAY_FAILURES		5
 /* Least time between two lines about a target that cannot be reached. */
 #define VB_SAY_INTERVAL		(60 * HZ)
+/*
+ * Least time between two writes of `actual` under way: a host that is busy with the
+ * next batch can let the processor that writes wait for all of it.
+ */
+#define VB_ACTUAL_INTERVAL	(HZ / 50 ?: 1)
+/* The same when nothing was answered for a while, and nobody has told. */
+#define VB_ACTUAL_PATIENCE	(HZ / 2 ?: 1)
 /* Longest run of the resize work. */
 #define VB_RUN			(HZ / 2 ?: 1)
 /* Longest that removal tries to give the balloon back by the rules. */
@@ -88,8 +95,15 @@ void vb_write_actual(struct vb *vb)
 	if (actual == vb->actual || test_bit(VB_DEAD, &vb->flags))
 		return;
 	vb->actual = actual;
+	vb->actual_written = jiffies;
 	virtio_cwrite_le(vb->vdev, struct virtio_balloon_config, actual,
 			 &actual);
+}
+
+static void vb_update_actual(struct vb *vb, unsigned long interval)
+{
+	if (time_after_eq(jiffies, vb->actual_written + interval))
+		vb_write_actual(vb);
 }
 
 /* What a slot names is the host's. */
@@ -261,6 +275,7 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 	done = vb_release_unnamed(vb, nr_pages, &freed);
 	if (!done)
 		done = vb_deflate_some(vb, nr_pages, VB_USE_BATCH, &freed);
+	vb_queue_kick_full(&vb->deflate);
 	spin_unlock(&vb->lock);
 
 	vb_chunks_free(&freed);
@@ -270,7 +285,7 @@ static bool vb_shrink(struct vb *vb, unsigned long nr_pages)
 /* What a queue may have in a batch, and what is worth preparing while the host has one. */
 static unsigned long vb_batch_pages(const struct vb_queue *q)
 {
-	return q->window * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
+	return vb_queue_batch(q) * (VB_PFNS_PER_BUFFER / VB_PFNS_PER_PAGE);
 }
 
 /* The queue that tells the host of chunks of an order. */
@@ -302,12 +317,6 @@ static void vb_slot_fill(struct vb *vb, struct vb_queue *q, struct vb_slot *slot
 	}
 }
 
-/* Requests are out that a batch would have to wait for. */
-static bool vb_batch_is_out(const struct vb_queue *q)
-{
-	return q->in_flight != q->unkicked;
-}
-
 /*
  * Bring a batch of what is held in order when it can go out; false if it cannot. That
  * takes long, so it is done outside the lock. For that time the OOM path does not find
@@ -321,8 +330,8 @@ static bool vb_sort_held(struct vb *vb)
 	LIST_HEAD(reported);
 
 	spin_lock(&vb->lock);
-	if (vb_batch_is_out(&vb->inflate) ||
-	    (vb_by_report(vb) && vb_batch_is_out(&vb->report)) ||
+	if (!vb_queue_has_room(&vb->inflate) ||
+	    (vb_by_report(vb) && !vb_queue_has_room(&vb->report)) ||
 	    vb->deflate.in_flight) {
 		spin_unlock(&vb->lock);
 		return false;
@@ -385,16 +394,23 @@ static bool vb_send_held(struct vb *vb)
 		vb->nr[VB_IN_FLIGHT] += slot->nr_pages;
 		sent = true;
 	}
-	/* What is left has to wait for the next batch: this one is full. */
+	/* What is left has to wait for the next batch. */
 	if (!list_empty(&vb->held)) {
 		vb_queue_kick(&vb->inflate);
 		vb_queue_kick(&vb->report);
 	}
+	vb_queue_kick_full(&vb->inflate);
+	vb_queue_kick_full(&vb->report);
 	return sent;
 }
 
-/* All of the guest's RAM, also where MemTotal goes without the balloon. */
-static unsigned long vb_total_ram(const struct vb *vb)
+/**
+ * vb_total_ram() - all of the guest's RAM, also where MemTotal goes without the balloon
+ * @vb: the balloon
+ *
+ * Return: pages.
+ */
+unsigned long vb_total_ram(const struct vb *vb)
 {
 	if (virtio_has_feature(vb->vdev, VIRTIO_BALLOON_F_DEFLATE_ON_OOM))
 		return totalram_pages();
@@ -591,7 +607,7 @@ static bool vb_leave(struct vb *vb)
 	delay = vb_next_look(vb);
 	spin_unlock(&vb->lock);
 
-	vb_write_actual(vb);
+	vb_update_actual(vb, idle ? 0 : VB_ACTUAL_PATIENCE);
 	if (idle) {
 		vb_queue_trim(&vb->inflate);
 		vb_queue_trim(&vb->report);
@@ -604,10 +620,13 @@ static bool vb_leave(struct vb *vb)
 	return !again;
 }
 
-/* A batch is over when its last answer comes; `actual` tells of each. */
+/*
+ * `actual` tells of each batch. Where only one is out, it is over when its last answer
+ * comes.
+ */
 static bool vb_reap_batch(struct vb_queue *q)
 {
-	return vb_queue_reap(q) && !q->in_flight;
+	return vb_queue_reap(q) && (vb_queue_pipelines(q) || !q->in_flight);
 }
 
 static bool vb_reap_all(struct vb *vb)
@@ -627,7 +646,7 @@ static bool vb_reap_all(struct vb *vb)
 
 	wake_up_all(&vb->acked);
 	if (batch && !broken)
-		vb_write_actual(vb);
+		vb_update_actual(vb, VB_ACTUAL_INTERVAL);
 	return !broken;
 }
 
@@ -691,6 +710,7 @@ void vb_resize_init(struct vb *vb)
 	INIT_LIST_HEAD(&vb->reported);
 	INIT_LIST_HEAD(&vb->fixed);
 	balloon_devinfo_init(&vb->bdi);
+	vb->actual_written = jiffies;
 	INIT_DELAYED_WORK(&vb->resize, vb_resize_work);
 }
 
