@@ -91,10 +91,10 @@ def trace(guest: Guest, *events: str) -> None:
         guest.qmp('trace-event-set-state', name=event, enable=event in events)
 
 
-def qemu_host(accel: str) -> str:
+def qemu_host(accel: str, path: str | None = None) -> str:
     """QEMU as a host, for circumstances()."""
-    version = subprocess.run([qemu_path(), '--version'], capture_output=True, text=True,
-                             check=True).stdout.splitlines()[0]
+    version = subprocess.run([path or qemu_path(), '--version'], capture_output=True,
+                             text=True, check=True).stdout.splitlines()[0]
     return f"{re.sub('^QEMU emulator version ', 'QEMU ', version)}, {accel}"
 
 
