@@ -78,7 +78,7 @@ def test_content_is_never_the_hosts():
                   options=['--must-tell-host']) as guest:
         guest.misbehave('fill', value=0xa5)
         fragment(guest, 96)
-        for mib in (384, 448, 400, 512):
+        for mib in (416, 464, 432, 512):
             resize(guest, mib)
         fill = guest.device()['fill']
         assert fill['checked'] and fill['damaged'] == 0
