@@ -687,14 +687,17 @@ static void vb_resize_work(struct work_struct *work)
 {
 	struct vb *vb = container_of(to_delayed_work(work), struct vb, resize);
 	unsigned long until = jiffies + VB_RUN;
+	bool done;
 
 	vb->alloc_order = vb->max_order;
 	do {
 		if (!vb_move(vb, until))
 			return;
-		if (time_after_eq(jiffies, until))
-			vb_resize_kick(vb);
-	} while (!vb_leave(vb) && time_before(jiffies, until));
+		done = vb_leave(vb);
+	} while (!done && time_before(jiffies, until));
+	/* It may be the time that ended this, here or before. */
+	if (!done || time_after_eq(jiffies, until))
+		vb_resize_kick(vb);
 }
 
 /**
