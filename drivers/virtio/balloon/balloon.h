@@ -189,8 +189,8 @@ struct vb_slot {
  * @nr_slots: slots that exist, besides the reserve
  * @nr_wanted: slots that the next batch could use
  * @parts: ring entries that the largest slot needs, or what the ring has
- * @entries: ring entries that a batch may ever have
- * @limit: portions that a batch may ever have
+ * @entries: ring entries that batches may ever have
+ * @limit: portions that batches may ever have
  * @floor: portions that a full slot needs, or @limit where that is less
  * @window: portions that may be in the ring now
  * @load: portions in the ring
@@ -294,7 +294,7 @@ struct vb_hints {
  *	    @target until the host wants another one
  * @resizing: the resize work has somewhere to go; compaction keeps off
  * @actual: config field actual, as last written; in units of 4 KiB
- * @actual_written: jiffies of that
+ * @actual_written: get_jiffies_64() of that
  * @max_order: largest chunk that both queues can carry in one slot
  * @alloc_order: largest order that is still worth trying
  * @failures: rounds in a row in which no page could be had
@@ -350,7 +350,7 @@ struct vb {
 	unsigned long relief;
 	bool resizing;
 	u32 actual;
-	unsigned long actual_written;
+	u64 actual_written;
 	unsigned int max_order;
 	unsigned int alloc_order;
 	unsigned int failures;

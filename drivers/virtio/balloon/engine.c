@@ -11,8 +11,8 @@
  * a batch only begins when the one before is answered. The next one is prepared
  * meanwhile, but were it in the ring already, a host that serves a queue until it is
  * empty would do nothing else before the resize is over: QEMU would not even hear its
- * operator. Hosts with the page bitmap take a batch at a time, so there the window is
- * two batches or more, and neither side waits for the other.
+ * operator. Hosts with the page bitmap take a batch at a time, so there the window,
+ * once it has grown, is two batches or more, and neither side waits for the other.
  *
  * Slots are allocated as the window grows and freed when the balloon rests; one
  * a queue always stays, and so does room for it in the rings of inflateq and deflateq,
@@ -572,8 +572,8 @@ void vb_queue_kick_full(struct vb_queue *q)
  * vb_queue_reap() - take the host's answers
  * @q: the queue, locked
  *
- * Not more than VB_BATCH_MAX portions or so of them; with more, vb_queue_rearm() says
- * that there are.
+ * Where several batches are out, only VB_BATCH_MAX portions or so of them; with more,
+ * vb_queue_rearm() says that there are.
  *
  * Return: how many buffers came back.
  */
@@ -587,7 +587,8 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 	if (!q->vq)
 		return 0;
 	virtqueue_disable_cb(q->vq);
-	while (load < VB_BATCH_MAX && (slot = virtqueue_get_buf(q->vq, &len))) {
+	while ((load < VB_BATCH_MAX || !vb_queue_pipelines(q)) &&
+	       (slot = virtqueue_get_buf(q->vq, &len))) {
 		nr_done++;
 		q->in_flight--;
 		q->in_batch -= vb_slot_in_batch(slot);
@@ -599,6 +600,9 @@ unsigned int vb_queue_reap(struct vb_queue *q)
 	}
 	if (nr_done) {
 		q->load -= load;
+		/* A host need not wait until it is notified. */
+		q->unkicked = min(q->unkicked, q->in_flight);
+		q->unkicked_load = min(q->unkicked_load, q->load);
 		if (time_before(jiffies, q->stalled_since + HZ))
 			q->window = vb_window_grow(q->window, load, q->limit);
 		q->stalled_since = jiffies;
@@ -659,9 +663,10 @@ static bool vb_queue_answered(struct vb_queue *q, unsigned int *nr_done,
 	bool awake;
 
 	spin_lock(&q->vb->lock);
-	*nr_done = vb_queue_take_answers(q);
+	*nr_done = vb_queue_reap(q);
+	awake = !vb_queue_rearm(q) || *nr_done || !q->in_flight;
 	*broken = vb_queue_broken(q);
-	awake = *nr_done || !q->in_flight || *broken;
+	awake = awake || *broken;
 	spin_unlock(&q->vb->lock);
 	return awake;
 }

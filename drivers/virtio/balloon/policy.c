@@ -151,7 +151,7 @@ unsigned int vb_window_most(unsigned long totalram)
  * @window: portions that may be in flight now
  * @floor: least window that the largest request fits into
  *
- * At least two, once there is room for two, so that the host goes on with the second
+ * At least two, once there is room for two of @floor, so that the host goes on with the second
  * while the guest takes its answers to the first and makes a third.
  *
  * Return: portions.
@@ -167,7 +167,7 @@ unsigned int vb_pipeline_batch(unsigned int window, unsigned int floor)
  * @nr_done: portions that were just answered
  * @limit: what the ring allows
  *
- * One more for each, so that the window doubles with each batch: a slow or
+ * One more for each, so that the window doubles with each that is answered: a slow or
  * silent host never holds more than it has shown that it can take.
  *
  * Return: the new window.

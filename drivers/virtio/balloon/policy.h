@@ -16,7 +16,10 @@
  * busy for some 50 ms; and make one notification of what were 40.
  */
 #define VB_WINDOW_MAX		40
-/* The most that is sent, or taken from the host, under one lock: 64 MiB. */
+/*
+ * Most portions in one of several batches: 64 MiB, about the most that the resize work
+ * sends, or takes from the host, under one lock.
+ */
 #define VB_BATCH_MAX		64u
 /*
  * The same where ranges go by the reporting queue, to hosts that give back each with one
@@ -25,7 +28,7 @@
 #define VB_WINDOW_MAX_RANGES	128
 /* Most slots of ranges in a batch. */
 #define VB_RANGE_SLOTS		4u
-/* Most buffers of windows in a batch: half a MiB of them. */
+/* Most buffers of windows in the ring: half a MiB of them. */
 #define VB_BITMAP_SLOTS		128u
 
 unsigned long vb_target_pages(u32 num_pages, unsigned int page_shift);

@@ -95,14 +95,14 @@ void vb_write_actual(struct vb *vb)
 	if (actual == vb->actual || test_bit(VB_DEAD, &vb->flags))
 		return;
 	vb->actual = actual;
-	vb->actual_written = jiffies;
+	vb->actual_written = get_jiffies_64();
 	virtio_cwrite_le(vb->vdev, struct virtio_balloon_config, actual,
 			 &actual);
 }
 
 static void vb_update_actual(struct vb *vb, unsigned long interval)
 {
-	if (time_after_eq(jiffies, vb->actual_written + interval))
+	if (time_after_eq64(get_jiffies_64(), vb->actual_written + interval))
 		vb_write_actual(vb);
 }
 
@@ -338,7 +338,8 @@ static bool vb_sort_held(struct vb *vb)
 	}
 	list_for_each_entry_safe(page, next, &vb->held, lru) {
 		if (nr_named >= vb_batch_pages(&vb->inflate) ||
-		    nr_reported >= vb_batch_pages(&vb->report))
+		    (vb_by_report(vb) &&
+		     nr_reported >= vb_batch_pages(&vb->report)))
 			break;
 		if (vb_queue_for(vb, vb_chunk_order(page)) == &vb->report) {
 			nr_reported += vb_chunk_pages(page);
@@ -607,8 +608,10 @@ static bool vb_leave(struct vb *vb)
 	delay = vb_next_look(vb);
 	spin_unlock(&vb->lock);
 
-	vb_update_actual(vb, idle ? 0 : VB_ACTUAL_PATIENCE);
-	if (idle) {
+	if (!idle) {
+		vb_update_actual(vb, VB_ACTUAL_PATIENCE);
+	} else {
+		vb_write_actual(vb);
 		vb_queue_trim(&vb->inflate);
 		vb_queue_trim(&vb->report);
 		if (!vb->relief)
@@ -713,7 +716,7 @@ void vb_resize_init(struct vb *vb)
 	INIT_LIST_HEAD(&vb->reported);
 	INIT_LIST_HEAD(&vb->fixed);
 	balloon_devinfo_init(&vb->bdi);
-	vb->actual_written = jiffies;
+	vb->actual_written = get_jiffies_64();
 	INIT_DELAYED_WORK(&vb->resize, vb_resize_work);
 }
 

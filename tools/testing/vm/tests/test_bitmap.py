@@ -59,9 +59,10 @@ def test_a_fresh_guest_takes_few_bytes():
         agree(guest)
 
 
-def test_scattered_pages():
+@pytest.mark.parametrize('reporting', ['on', 'off'])
+def test_scattered_pages(reporting):
     """Without two free neighbours it is still windows of many bits, not of one."""
-    with UmlGuest() as guest:
+    with UmlGuest(balloon=f'free-page-reporting={reporting}') as guest:
         fragment(guest, 96)
         resize(guest, 512 - 128)
         stat = guest.bitmap()
