@@ -664,9 +664,8 @@ static bool vb_queue_answered(struct vb_queue *q, unsigned int *nr_done,
 
 	spin_lock(&q->vb->lock);
 	*nr_done = vb_queue_reap(q);
-	awake = !vb_queue_rearm(q) || *nr_done || !q->in_flight;
 	*broken = vb_queue_broken(q);
-	awake = awake || *broken;
+	awake = !vb_queue_rearm(q) || *nr_done || !q->in_flight || *broken;
 	spin_unlock(&q->vb->lock);
 	return awake;
 }

@@ -95,9 +95,10 @@ void vb_write_actual(struct vb *vb)
 	if (actual == vb->actual || test_bit(VB_DEAD, &vb->flags))
 		return;
 	vb->actual = actual;
-	vb->actual_written = get_jiffies_64();
 	virtio_cwrite_le(vb->vdev, struct virtio_balloon_config, actual,
 			 &actual);
+	/* A busy host may have let that take long. */
+	vb->actual_written = get_jiffies_64();
 }
 
 static void vb_update_actual(struct vb *vb, unsigned long interval)

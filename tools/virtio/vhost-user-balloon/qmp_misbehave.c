@@ -162,6 +162,7 @@ static const struct {
 	{ "reorder", offsetof(struct vub_queue_quirks, reverse) },
 	{ "duplicate", offsetof(struct vub_queue_quirks, duplicate) },
 	{ "silent", offsetof(struct vub_queue_quirks, silent) },
+	{ "poll", offsetof(struct vub_queue_quirks, poll) },
 };
 
 static void vub_bad_switch(struct vub_device *dev, size_t offset,
@@ -172,6 +173,7 @@ static void vub_bad_switch(struct vub_device *dev, size_t offset,
 	if (!queue)
 		return;
 	*(bool *)((char *)&dev->quirks[queue->role] + offset) = true;
+	queue->pending = true;
 	vub_reply_nothing(reply);
 }
 

@@ -262,7 +262,9 @@ void vub_queue_late(struct vub_queue *queue, bool all)
  */
 void vub_queue_settle(struct vub_queue *queue)
 {
-	queue->pending = vub_queue_ready(queue) && vub_ring_listen(&queue->ring);
+	queue->pending = vub_queue_ready(queue) &&
+			 (vub_ring_listen(&queue->ring) ||
+			  queue->dev->quirks[queue->role].poll);
 }
 
 /**

@@ -23,6 +23,7 @@
  * @reverse: those that were taken together are given back in reverse order
  * @duplicate: each is given back twice
  * @silent: the driver is not called
+ * @poll: buffers are looked for all the time, not only when there was a kick
  */
 struct vub_queue_quirks {
 	uint64_t nr_drop;
@@ -32,6 +33,7 @@ struct vub_queue_quirks {
 	bool reverse;
 	bool duplicate;
 	bool silent;
+	bool poll;
 };
 
 /**

@@ -19,17 +19,25 @@ def ballooned(guest: Guest, block: int) -> float:
         f'od -A n -v -t x8 -w8 | grep -c {OFFLINE} || true')) / BLOCK_PAGES
 
 
+def unplug(guest: Guest, block: int) -> None:
+    """Take a block of memory from under whoever has it."""
+    guest.run(f'echo offline | timeout 150 tee {BLOCKS}/memory{block}/state', timeout=180)
+    assert guest.read(f'{BLOCKS}/memory{block}/state').strip() == 'offline'
+
+
 def test_large_chunks_make_way():
-    """Blocks of memory that are the balloon's, in whole pageblocks, can be unplugged."""
+    """Blocks of memory that are the balloon's, in whole pageblocks, can be unplugged, and
+    so they can on their way into it."""
     with Guest(mem_mib=2048, balloon='deflate-on-oom=on') as guest:
         resize(guest, 1024)
-        blocks = [b for b in range(16) if ballooned(guest, b) > 0.95][:2]
-        assert len(blocks) == 2
-        for block in blocks:
-            guest.run(f'echo offline | timeout 150 tee {BLOCKS}/memory{block}/state',
-                      timeout=180)
-            assert guest.read(f'{BLOCKS}/memory{block}/state').strip() == 'offline'
+        first, second = [b for b in range(16) if ballooned(guest, b) > 0.95][:2]
+        unplug(guest, first)
         assert balloon_pages(guest) * 4096 == 1024 * MIB
-        for block in blocks:
+        resize(guest, 1792)
+        guest.target(900)
+        unplug(guest, second)
+        guest.wait_actual(900 * MIB)
+        assert balloon_pages(guest) * 4096 == (2048 - 900) * MIB
+        for block in (first, second):
             guest.run(f'echo online > {BLOCKS}/memory{block}/state')
         empty(guest)

@@ -97,6 +97,18 @@ def test_an_answer_that_comes_twice(queue):
         assert balloon_pages(guest) == 0
 
 
+@pytest.mark.parametrize('options', [(), ('--must-tell-host',), ('--page-bitmap=off',)],
+                         ids=' '.join)
+def test_answers_before_the_notification(options):
+    """A host that polls answers what it was not notified of yet."""
+    with UmlGuest(balloon='', options=options) as guest:
+        for queue in ('inflate', 'deflate'):
+            guest.misbehave('poll', queue=queue)
+        for _ in range(6):
+            resize(guest, 200)
+            empty(guest)
+
+
 @pytest.mark.parametrize('queue', ['inflate', 'deflate'])
 def test_answers_without_an_interrupt(queue):
     """The driver looks for itself, or says that it waits; rebinding mends it."""

@@ -117,3 +117,19 @@ def test_small_rings(size, bitmap):
         assert guest.vmstat()['oom_kill'] == 0
         empty(guest)
         wait_free_memory(guest, before)
+
+
+def test_a_report_does_not_wait_for_a_whole_inflation():
+    """Free pages that find the queue full of large chunks are reported before the next
+    batch."""
+    with VhostGuest(stock=True, mem_mib=1024, smp=1, ring_size=32,
+                    params='inflate_by_reporting=1',
+                    options=['--page-bitmap=off']) as guest:
+        for queue in ('inflate', 'report'):
+            guest.misbehave('delay', queue=queue, ms=500)
+        guest.fill(64)
+        reports = guest.debugfs()['reports']
+        guest.target(300)
+        # One was under way.
+        wait_for(lambda: guest.debugfs()['reports'] > reports + 1, 20, 'a report')
+        assert guest.actual() > 400 * MIB

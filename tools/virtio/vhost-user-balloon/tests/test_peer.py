@@ -1058,6 +1058,9 @@ def test_silence_lies_and_broken_queues():
         qmp.misbehave('silent', queue='inflate')
         vmm.inflate([FIRST_DATA])
         assert not vmm.rings[0].called(0.2)
+        qmp.misbehave('poll', queue='deflate')
+        head = vmm.rings[1].send(vmm.pfns([FIRST_DATA]), kick=False)
+        assert vmm.rings[1].wait_used() == [head]
         qmp.misbehave('config', field='num_pages', value=0xfffffff0)
         assert vmm.config_changes() and vmm.num_pages() == 0xfffffff0
         qmp.misbehave('off')

@@ -13,7 +13,7 @@ ifndef SANITIZE
 unit		+= $(out)/tests/test_sandbox
 endif
 fuzzers		:= $(addprefix $(out)/tests/,fuzz_decode fuzz_encode fuzz_ring fuzz_messages)
-PYTEST		?= /usr/bin/python3 -m pytest -q -p no:cacheprovider --timeout=120
+PYTEST		?= /usr/bin/python3 -m pytest -q -p no:cacheprovider --timeout=120 -n $(shell nproc)
 # Seconds that each fuzzer runs for, and where it puts inputs that reach further.
 FUZZ_TIME	?= 20
 FUZZ_CORPUS	?= $(src)tests/corpus
@@ -44,7 +44,7 @@ $(fuzzers): $(out)/tests/%: $(out)/tests/%.o $(addprefix $(out)/,$(objects))
 	$(call say,LD)
 	$(quiet)$(CC) $(CFLAGS) $(LDFLAGS) $(sanitize) -o $@ $^ $(libs)
 
-.PHONY: check-unit check-peers check-confined check-fuzz fuzz fuzz-run
+.PHONY: check-unit check-peers check-confined check-fuzz fuzz fuzz-run $(fuzzers:=.run)
 .SECONDARY:
 
 check-unit: $(unit)
@@ -62,26 +62,25 @@ check-confined: $(daemon) check-unit
 	$(quiet)VUB_DAEMON=$(daemon) \
 		$(PYTEST) $(src)tests/test_peer.py $(src)tests/test_qmp.py
 
-# The corpus of the tree is where they begin, and stays as it is.
+# A minute of all. The corpus of the tree is where they begin, and stays as it is.
 check-fuzz:
 	$(quiet)$(MAKE) -f $(firstword $(MAKEFILE_LIST)) -C $(CURDIR) \
-		FUZZ_CORPUS=$(O)/corpus fuzz
+		FUZZ_TIME=15 FUZZ_CORPUS=$(O)/corpus fuzz
 
 check: check-confined check-peers check-fuzz
 
 # With a corpus that it adds to: make fuzz FUZZ_TIME=3600
 fuzz:
-	$(quiet)$(MAKE) -f $(firstword $(MAKEFILE_LIST)) -C $(CURDIR) \
+	$(quiet)$(MAKE) -f $(firstword $(MAKEFILE_LIST)) -C $(CURDIR) -j$(shell nproc) \
 		O=$(O)/fuzz SANITIZE=1 FUZZER=1 CC=clang \
 		FUZZ_CORPUS=$(FUZZ_CORPUS) fuzz-run
 
-fuzz-run: $(fuzzers)
-	$(quiet)set -e; for fuzzer in $^; do \
-		name=$$(basename $$fuzzer); log=$(O)/$$name.log; \
-		mkdir -p $(FUZZ_CORPUS)/$$name; \
-		$$fuzzer -max_total_time=$(FUZZ_TIME) -timeout=20 -print_final_stats=1 \
-			-artifact_prefix=$(O)/ $(FUZZ_CORPUS)/$$name \
-			$(src)tests/corpus/$$name >$$log 2>&1 || \
-			{ cat $$log; echo "not ok - $$name"; exit 1; }; \
-		echo "ok - $$name: $$(sed -n 's/^stat::number_of_executed_units: *//p' $$log) inputs"; \
-	done
+fuzz-run: $(fuzzers:=.run)
+
+$(fuzzers:=.run): %.run: %
+	$(quiet)name=$(*F); log=$(O)/$$name.log; mkdir -p $(FUZZ_CORPUS)/$$name; \
+	$< -max_total_time=$(FUZZ_TIME) -timeout=20 -print_final_stats=1 \
+		-artifact_prefix=$(O)/ $(FUZZ_CORPUS)/$$name \
+		$(src)tests/corpus/$$name >$$log 2>&1 || \
+		{ cat $$log; echo "not ok - $$name"; exit 1; }; \
+	echo "ok - $$name: $$(sed -n 's/^stat::number_of_executed_units: *//p' $$log) inputs"
