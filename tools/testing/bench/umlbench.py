@@ -18,17 +18,9 @@ PHASES = ('inflate', 'deflate')
 STAGES = ('allocate', 'tell', 'translate', 'release')
 
 
-def back(guest: UmlGuest) -> None:
-    """Have the host back the guest's memory. By itself the guest would do it at the
-    pace of page faults."""
-    size = guest.mem_mib * MIB
-    with open(guest.memory_file(), 'r+b') as memory:
-        os.posix_fallocate(memory.fileno(), os.fstat(memory.fileno()).st_size - size, size)
-
-
 def touch(guest: UmlGuest) -> None:
     """Use nearly all memory once."""
-    back(guest)
+    guest.back()
     guest.fill(guest.meminfo()['MemFree'] // MIB - 256, timeout=600)
 
 

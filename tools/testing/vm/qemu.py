@@ -81,6 +81,7 @@ class Guest(Machine):
     load         load the driver at boot; otherwise it waits in /modules
     params       the driver's module parameters
     mem_mib      RAM
+    backed       the host has all of it from the start
     smp          processors
     balloon      properties of virtio-balloon-pci; None: no balloon
     devices      more -device values
@@ -99,7 +100,7 @@ class Guest(Machine):
 
     def __init__(self, kernel: str = KERNEL, driver: str | None = DRIVER, *,
                  load: bool = True, params: str = '',
-                 mem_mib: int = 512, smp: int = 2,
+                 mem_mib: int = 512, backed: bool = False, smp: int = 2,
                  balloon: str | None = 'deflate-on-oom=on,free-page-reporting=on',
                  devices: Iterable = (), qemu_args: Iterable = (),
                  append: str = '', swap_mib: int = 0, disks: Iterable = (),
@@ -110,6 +111,7 @@ class Guest(Machine):
         super().__init__(name or f'{kernel}/{driver}', mem_mib, allow_splats)
         self.load = load
         self.params = params
+        self.backed = backed
         self.smp = smp
         self.balloon = balloon
         self.devices = list(devices)
@@ -202,6 +204,9 @@ class Guest(Machine):
             '-trace', 'virtio_queue_notify', '-trace', 'virtio_balloon_set_config',
             '-D', f'{self.dir}/trace',
         ]
+        if self.backed:
+            command += ['-machine', 'memory-backend=ram', '-object',
+                        f'memory-backend-ram,id=ram,size={self.mem_mib}M,prealloc=on']
         if self.balloon is not None:
             command += ['-device', ','.join(
                 ('virtio-balloon-pci,id=balloon0', *filter(None, [self.balloon])))]

@@ -52,6 +52,7 @@ class UmlGuest(VhostMachine):
     driver       as for qemu.Guest; a kernel without modules has ours built in
     params       the driver's module parameters
     mem_mib      RAM
+    backed       as for qemu.Guest
     balloon      properties as QEMU's virtio-balloon-pci has them, with its defaults;
                  they are options of vhost-user-balloon too
     options      more options of vhost-user-balloon
@@ -63,12 +64,13 @@ class UmlGuest(VhostMachine):
     """
 
     def __init__(self, kernel: str = KERNEL, driver: str | None = DRIVER, *,
-                 params: str = '', mem_mib: int = 512,
+                 params: str = '', mem_mib: int = 512, backed: bool = False,
                  balloon: str = 'deflate-on-oom=on,free-page-reporting=on',
                  options: Iterable = (), append: str = '', huge: str | None = None,
                  allow_splats: Any = (), name: str | None = None) -> None:
         super().__init__(name or f'{kernel}/{driver}', mem_mib, allow_splats)
         self.params = params
+        self.backed = backed
         self._set_options(balloon, options)
         self.append = append
         self.huge = huge
@@ -115,6 +117,15 @@ class UmlGuest(VhostMachine):
         self._agent = Agent(agent)
         live.append(self)
         self._wait_boot()
+        if self.backed:
+            self.back()
+
+    def back(self) -> None:
+        """Have the host back the guest's memory. By itself the guest would do it at the
+        pace of page faults."""
+        size = self.mem_mib * MIB
+        with open(self.memory_file(), 'r+b') as memory:
+            os.posix_fallocate(memory.fileno(), os.fstat(memory.fileno()).st_size - size, size)
 
     def _command(self, agent_fd: int) -> list:
         command = [

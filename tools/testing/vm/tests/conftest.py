@@ -27,6 +27,17 @@ def boot(request):
     return {'qemu': qemu.Guest, 'uml': uml.UmlGuest}[request.param]
 
 
+def pytest_configure(config):
+    """Marks of ours."""
+    config.addinivalue_line('markers', 'long: takes half a minute or more')
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Long tests begin first, so that none is left alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker('long') is None)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Show the console of every guest that runs when a test fails."""

@@ -4,6 +4,7 @@
 
 import time
 
+import pytest
 from bed import MIB
 from moves import (balloon_pages, empty, frag, fragment, free_memory, resize,
                    sampled_actual, wait_free_memory)
@@ -11,6 +12,7 @@ from qemu import Guest
 from uml import UmlGuest
 
 
+@pytest.mark.long
 def test_compaction_against_resizing(soak):
     """F21: four processors, compaction in a loop, targets up and down."""
     with Guest(mem_mib=512, smp=4, balloon='') as guest:

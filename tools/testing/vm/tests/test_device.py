@@ -7,7 +7,7 @@ import time
 
 import pytest
 from bed import MIB, PAGE, wait_for
-from moves import (DRIVER, balloon_pages, empty, free_memory, resize, touch_all,
+from moves import (DRIVER, balloon_pages, empty, free_memory, resize,
                    wait_free_memory)
 from uml import UmlGuest
 
@@ -31,8 +31,8 @@ def quiet(guest: UmlGuest) -> None:
     ids=' '.join)
 def test_takes_and_gives(options):
     """Pages are named once, merged to runs, freed on the host, and come back."""
-    with UmlGuest(balloon='', options=('--free-page-reporting=off', *options)) as guest:
-        touch_all(guest)
+    with UmlGuest(backed=True, balloon='',
+                  options=('--free-page-reporting=off', *options)) as guest:
         before, used = free_memory(guest), guest.host_rss()
         resize(guest, 320)
         assert balloon_pages(guest) * PAGE == 192 * MIB
@@ -87,6 +87,7 @@ def test_unbind_leaves_nothing_with_the_device():
         guest.wait_actual(320 * MIB)
 
 
+@pytest.mark.long
 def test_a_guest_never_uses_what_it_gave_away():
     """MUST_TELL_HOST: what was ballooned is untouched until the host is told."""
     with UmlGuest(balloon='free-page-reporting=off',

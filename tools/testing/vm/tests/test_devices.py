@@ -8,6 +8,8 @@ from moves import balloon_pages, resize
 from qemu import Guest
 from test_unplug import plug, unplug
 
+pytestmark = pytest.mark.xdist_group('devices')  # they share a guest
+
 VARIANTS = {
     'legacy': {'disable-legacy': 'off', 'disable-modern': True},
     'modern': {'disable-legacy': 'on'},

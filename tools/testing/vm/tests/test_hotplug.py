@@ -2,6 +2,7 @@
 # Copyright the project's developers
 """Memory is unplugged from under the balloon."""
 
+import pytest
 from bed import MIB
 from moves import balloon_pages, empty, resize
 from qemu import Guest
@@ -25,6 +26,7 @@ def unplug(guest: Guest, block: int) -> None:
     assert guest.read(f'{BLOCKS}/memory{block}/state').strip() == 'offline'
 
 
+@pytest.mark.long
 def test_large_chunks_make_way():
     """Blocks of memory that are the balloon's, in whole pageblocks, can be unplugged, and
     so they can on their way into it."""

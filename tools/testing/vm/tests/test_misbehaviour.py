@@ -202,9 +202,8 @@ def yielded(guest: UmlGuest) -> int:
 
 def test_yield_of_a_host_with_large_pages():
     """F9: a host that frees whole 2 MiB only gets nearly all of what it is given."""
-    with UmlGuest(mem_mib=1024, balloon='', options=['--free-page-reporting=off',
-                                                     '--release-grain=2M']) as guest:
-        touch_all(guest)
+    with UmlGuest(mem_mib=1024, backed=True, balloon='',
+                  options=['--free-page-reporting=off', '--release-grain=2M']) as guest:
         resize(guest, 512)
         assert yielded(guest) >= 0.95 * 512 * MIB
 
@@ -212,9 +211,8 @@ def test_yield_of_a_host_with_large_pages():
 def test_yield_where_half_is_fragmented():
     """F9: what is whole goes first. A driver that takes page after page begins with
     the single ones, and such a host gets nothing of them."""
-    with UmlGuest(mem_mib=1024, balloon='', options=['--free-page-reporting=off',
-                                                     '--release-grain=2M']) as guest:
-        touch_all(guest)
+    with UmlGuest(mem_mib=1024, backed=True, balloon='',
+                  options=['--free-page-reporting=off', '--release-grain=2M']) as guest:
         frag(guest, 512)
         resize(guest, 1024 - 256)
         assert yielded(guest) >= 0.95 * 256 * MIB

@@ -2,6 +2,7 @@
 # Copyright the project's developers
 """Who gets the memory when the guest runs out of it."""
 
+import pytest
 from bed import MIB
 from moves import balloon_pages, resize
 from qemu import Guest
@@ -10,18 +11,19 @@ from qemu import Guest
 OOM_REPORT = ('Call Trace', 'memload: page allocation failure')
 
 
+@pytest.mark.long
 def test_deflates_on_oom(boot):
     """A program that needs what the balloon holds gets it; nobody is killed."""
-    with boot(mem_mib=768, balloon='deflate-on-oom=on') as guest:
-        resize(guest, 200)
+    with boot(mem_mib=512, balloon='deflate-on-oom=on') as guest:
+        resize(guest, 180)
         total = guest.meminfo()['MemTotal']
-        guest.run('memload hog 450 0', timeout=180)
+        guest.run('memload hog 280 0', timeout=180)
         assert guest.vmstat()['oom_kill'] == 0
-        assert guest.actual() > 450 * MIB
+        assert guest.actual() > 280 * MIB
         counters = guest.debugfs()
         assert counters['oom_calls'] > 0 and counters['oom_pages'] > 0
         assert guest.meminfo()['MemTotal'] == total
-        resize(guest, 768)
+        resize(guest, 512)
         assert balloon_pages(guest) == 0
 
 

@@ -12,6 +12,8 @@ from qemu_next import VhostGuest, qemu_next_path
 from test_reporting import use_and_free
 from test_stats import ABSENT, fresh_stats
 
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group('qemu_next')]  # they share a guest
+
 
 @pytest.fixture(scope='module', autouse=True)
 def qemu_or_skip():

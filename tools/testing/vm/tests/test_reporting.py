@@ -4,6 +4,7 @@
 
 import re
 
+import pytest
 from bed import MIB, Machine, wait_for
 from qemu import Guest
 from uml import UmlGuest
@@ -43,6 +44,7 @@ def test_poison_without_its_bit_turns_reporting_off():
         assert ' off' in line or 'disabled' in line
 
 
+@pytest.mark.long
 def test_poison_with_its_bit_reports():
     """The same guest with page-poison: reporting works."""
     with Guest(mem_mib=512, append=POISONED,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bed import MIB, PAGE, host_available
 from moves import (balloon_pages, empty, frag, free_memory, resize, sampled_actual,
-                   touch_all, wait_free_memory)
+                   wait_free_memory)
 from qemu import Guest
 
 #: The base driver kicks once for 256 PFNs: 1024 times a GiB. A 32nd of it:
@@ -19,12 +19,12 @@ KICKS_PER_GIB = 32
 RAMP = 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('mem_mib, keep_mib', [(128, 96), (512, 128), (2048, 256)])
 def test_reaches_target_and_comes_back(boot, mem_mib, keep_mib):
     """Size by size: target, counters, host memory, kicks, and all of it back."""
     taken = (mem_mib - keep_mib) * MIB
-    with boot(mem_mib=mem_mib, balloon='') as guest:
-        touch_all(guest)
+    with boot(mem_mib=mem_mib, backed=True, balloon='') as guest:
         before, rss, kicks = free_memory(guest), guest.host_rss(), guest.kicks()
 
         resize(guest, keep_mib)
@@ -42,6 +42,7 @@ def test_reaches_target_and_comes_back(boot, mem_mib, keep_mib):
         wait_free_memory(guest, before)
 
 
+@pytest.mark.long
 def test_twelve_gib_guest():
     """A large guest, without the debug kernel's cost a page."""
     if host_available() < 6 << 30:
@@ -62,10 +63,10 @@ def huge_pages(guest):
     return int(re.search(r'^AnonHugePages:\s+(\d+) kB', text, re.M)[1]) * 1024
 
 
+@pytest.mark.long
 def test_the_hosts_huge_pages_last():
     """F8: no more of them go than what was taken, though the guest is fragmented."""
-    with Guest(mem_mib=1024, balloon='') as guest:
-        touch_all(guest)
+    with Guest(mem_mib=1024, backed=True, balloon='') as guest:
         frag(guest, 300)
         before = huge_pages(guest)
         if before < 600 * MIB:

@@ -8,6 +8,8 @@ import pytest
 from bed import SELFTESTS
 from moves import resize
 
+pytestmark = pytest.mark.xdist_group('selftests')  # they share a guest
+
 PROGRAMS = sorted(p.stem for p in SELFTESTS.glob('balloon_*.c'))
 
 

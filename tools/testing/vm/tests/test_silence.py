@@ -98,6 +98,7 @@ def test_memory_comes_back_after_removal():
         wait_free_memory(guest, before)
 
 
+@pytest.mark.long
 def test_reporting_does_not_hang():
     """F12: nobody waits for ever for a report's answer."""
     with Guest(mem_mib=512) as guest:

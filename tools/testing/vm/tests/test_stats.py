@@ -9,6 +9,8 @@ from bed import MIB, Machine, wait_for
 from moves import rebind, resize
 from qemu import Guest
 
+pytestmark = pytest.mark.xdist_group('stats')  # they share a guest
+
 #: What QEMU may call a statistic, by the UAPI header's name of its tag; a QEMU
 #: that does not know a tag drops it.
 NAMES = {

@@ -79,6 +79,7 @@ def test_garbage_targets():
         empty(guest)
 
 
+@pytest.mark.long
 def test_unreachable_target_is_quiet(soak):
     """F3: no busy retries, no log flood, and memory freed later is taken."""
     seconds = 600 if soak else 75
