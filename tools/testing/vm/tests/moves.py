@@ -56,6 +56,14 @@ def wait_free_memory(guest: Machine, before: int, timeout: float = 20) -> None:
                              f'{last >> 10} KiB after') from None
 
 
+def wait_after_sleep(guest: Machine, mib: int) -> None:
+    """Wait for a target, by the guest too: to the host it may look as if the balloon had
+    never been away."""
+    wait_for(lambda: balloon_pages(guest) * PAGE == (guest.mem_mib - mib) * MIB, 60,
+             f'the balloon that leaves {mib} MiB')
+    guest.wait_actual(mib * MIB)
+
+
 def empty(guest: Machine) -> None:
     """Take the target back and wait; nothing may stay in the balloon."""
     resize(guest, guest.mem_mib)
@@ -141,4 +149,4 @@ def sampled_actual(guest: Machine) -> Iterator[list]:
 
 __all__ = ['DRIVER', 'MIB', 'PAGE', 'TRACING', 'Work', 'balloon_pages', 'empty', 'frag',
            'fragment', 'free_memory', 'rebind', 'resize', 'sampled_actual', 'touch_all',
-           'traced_work', 'wait_free_memory']
+           'traced_work', 'wait_after_sleep', 'wait_free_memory']

@@ -95,7 +95,7 @@ def test_a_guest_never_uses_what_it_gave_away():
         guest.misbehave('fill', value=0x5a)
         for _ in range(3):
             resize(guest, 320)
-            guest.run('memload hog 64 0')
+            guest.fill(64)
             resize(guest, 512)
         fill = guest.device()['fill']
         assert fill['checked'] == 3 * 192 * MIB // PAGE and fill['damaged'] == 0

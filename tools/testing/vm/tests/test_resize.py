@@ -82,7 +82,7 @@ def test_thousand_random_targets(boot):
         before = free_memory(guest)
         for _ in range(1000):
             guest.target(rng.randrange(144, 513))
-            time.sleep(rng.choice((0, 0, 0.01, 0.05)))
+            time.sleep(rng.choice((0, 0, 0.01, 0.02)))
         resize(guest, 300)
         assert balloon_pages(guest) * PAGE == 212 * MIB
         empty(guest)

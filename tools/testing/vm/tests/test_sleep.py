@@ -9,7 +9,8 @@ from typing import Iterator
 
 import pytest
 from bed import MIB
-from moves import balloon_pages, free_memory, rebind, resize, wait_free_memory
+from moves import (balloon_pages, free_memory, rebind, resize, wait_after_sleep,
+                   wait_free_memory)
 from qemu import Guest
 
 
@@ -26,8 +27,7 @@ def test_suspend(oom):
             guest.target(mib)
             guest.run(f'echo {level} > /sys/power/pm_test;'
                       'echo mem > /sys/power/state', timeout=60)
-            guest.wait_actual(mib * MIB)
-            assert balloon_pages(guest) * 4096 == (512 - mib) * MIB
+            wait_after_sleep(guest, mib)
         guest.target(300)
         guest.wait_actual(300 * MIB)
         resize(guest, 512)
