@@ -102,5 +102,6 @@ def test_actual_is_never_untrue():
             assert all(low <= s <= high for s in samples)
             writes = guest.actual_writes()[written:]
             assert writes == sorted(writes, reverse=goal * MIB > start)
-            assert len(writes) > 3, 'an operator must see it move'
+            # It is written every 20 ms, and 112 MiB take little more than that.
+            assert len(writes) > 1, 'an operator must see it move'
             assert balloon_pages(guest) * PAGE == (512 - goal) * MIB
